@@ -2,18 +2,19 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
-export DAGSTER_HOME := $(CURDIR)/.dagster
+# dagster.yaml lies here; it keeps what Dagster writes in .dagster.
+export DAGSTER_HOME := $(CURDIR)
 
 .PHONY: run test test-all ui lint bench clean help
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-run: $(VENV)/installed dagster-home  ## Take the quick-start pages to a trained model, then say where all is.
+run: $(VENV)/installed  ## Take the quick-start pages to a trained model, then say where all is.
 	$(BIN)/dagster asset materialize -m marin_assets.definitions --select '*'
 	@$(BIN)/marin-assets summary
 
-ui: $(VENV)/installed dagster-home  ## Open the web interface on http://127.0.0.1:3000.
+ui: $(VENV)/installed  ## Open the web interface on http://127.0.0.1:3000.
 	$(BIN)/dagster dev -w workspace.yaml
 
 test: $(VENV)/installed-dev  ## Run the tests.
@@ -32,11 +33,6 @@ bench: $(VENV)/installed-dev  ## Measure; prints ratios within one run.
 
 clean:  ## Remove the environment and all that was made.
 	rm -rf $(VENV) .dagster marin_data
-
-.PHONY: dagster-home
-dagster-home:
-	@mkdir -p .dagster
-	@cmp -s dagster.yaml .dagster/dagster.yaml || cp dagster.yaml .dagster/dagster.yaml
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -80,17 +80,24 @@ def _read(module: str) -> _Source:
 
 
 def _path(module: str) -> Path:
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
+    path = _find(module)
+    if path is None:
         raise ModuleNotFoundError(f"{module} has no source file, so its code version cannot be computed")
-    return Path(spec.origin)
+    return path
 
 
 def _is_module(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
+    return _find(name) is not None
+
+
+def _find(module: str) -> Path | None:
+    """A first-party module's file, found without importing it or its parents."""
+    package = importlib.util.find_spec(PACKAGE)
+    if package is None or package.origin is None:
+        return None
+    place = Path(package.origin).parent.joinpath(*module.split(".")[1:])
+    candidates = (place.with_suffix(".py"), place / "__init__.py")
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def _strip(tree: ast.AST) -> None:
