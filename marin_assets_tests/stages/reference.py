@@ -175,7 +175,23 @@ def without(text: str, spans: list[tuple[int, int]]) -> str:
     return (result + gaps[-1]).decode()
 
 
-_WORDS = ["a", "word", "é", "e\u0301", "漢字", "かな", "🙂", "👩\u200d💻", "\u2028", "\u00a0", "\u3000", "-", "`", "\t", "ß"]
+_WORDS = [
+    "a",
+    "word",
+    "é",
+    "e\u0301",
+    "漢字",
+    "かな",
+    "🙂",
+    "👩\u200d💻",
+    "\u2028",
+    "\u00a0",
+    "\u3000",
+    "-",
+    "`",
+    "\t",
+    "ß",
+]
 _LINES = [
     "", "", "", "", " ", "\t", "\u00a0", "\u3000 ", "\u2028", "\r", "same", "same", "漢字 é", "🙂", "e\u0301 tail  ",
     "# Title", "## é", "#no heading", "   ### deep", "    # code", "===", "---", "- - -", "***", "_ _ _", "-", "    ---", "--",
@@ -191,5 +207,7 @@ markdown_texts = st.lists(
 any_texts = st.one_of(
     markdown_texts,
     st.text(st.characters(exclude_categories=["Cs", "Cn", "Co"]), max_size=60),
-    st.text(st.sampled_from("\r\n\t\v\f\x00\x07\x85 \u00a0\u2028ae\u0301\u0327한\u1100\u1161\ufffd\ufeff"), max_size=400),
+    st.text(
+        st.sampled_from("\r\n\t\v\f\x00\x07\x85 \u00a0\u2028ae\u0301\u0327한\u1100\u1161\ufffd\ufeff"), max_size=400
+    ),
 )

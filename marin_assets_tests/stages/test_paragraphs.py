@@ -141,7 +141,8 @@ def test_each_non_blank_line_is_a_block_in_line_mode(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["===\n", "> a\n===\n", "- ```\n", "```\n", "> ```\n", "---\n", " " * 127 + "\n", "- - - - a\n", "~~~\n```\n"]
+    "line",
+    ["===\n", "> a\n===\n", "- ```\n", "```\n", "> ```\n", "---\n", " " * 127 + "\n", "- - - - a\n", "~~~\n```\n"],
 )
 def test_time_grows_with_length_only(line: str) -> None:
     text = (line * (400_000 // len(line))).encode()
