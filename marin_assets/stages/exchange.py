@@ -13,6 +13,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -31,12 +33,16 @@ def write_run(path: Path, frame: pl.DataFrame, bucket: pl.Expr, buckets: int) ->
     import polars as pl
 
     numbers = frame.select(bucket.alias("bucket"))["bucket"]
+    sizes = np.bincount(numbers.to_numpy(), minlength=buckets).tolist()
+    frame = frame[numbers.arg_sort()] if buckets > 1 else frame
     offsets = [0]
+    first = 0
     with path.open("wb") as stream:
-        for number in range(buckets):
-            chosen = frame.filter(numbers == number) if buckets > 1 else frame
-            if not chosen.is_empty():
-                chosen.write_ipc_stream(stream, compression="lz4", compat_level=pl.CompatLevel.newest())
+        for size in sizes:
+            if size:
+                rows = frame.slice(first, size)
+                rows.write_ipc_stream(stream, compression="lz4", compat_level=pl.CompatLevel.newest())
+            first += size
             offsets.append(stream.tell())
     return Run(path, tuple(offsets))
 

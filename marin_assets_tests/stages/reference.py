@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from dataclasses import dataclass
+from itertools import pairwise
 
 from hypothesis import strategies as st
 
@@ -141,7 +142,7 @@ def repeated(
         for block in found:
             if len(block.content) < minimum:
                 continue
-            seen_in = first_document.setdefault(block.content, document) if block.content in first_document else None
+            seen_in = first_document.get(block.content)
             first_document.setdefault(block.content, document)
             if seen_in is not None and (within_document or seen_in != document):
                 spans[document].append((block.start, block.end))
@@ -158,7 +159,7 @@ def without(text: str, spans: list[tuple[int, int]]) -> str:
     if not kept:
         return ""
     gaps = [data[: found[0].start]]
-    gaps += [data[left.end : right.start] for left, right in zip(found, found[1:], strict=False)]
+    gaps += [data[left.end : right.start] for left, right in pairwise(found)]
     gaps += [data[found[-1].end :]]
     result, previous = gaps[0], -1
     for index, block in enumerate(found):
@@ -193,10 +194,11 @@ _WORDS = [
     "ß",
 ]
 _LINES = [
-    "", "", "", "", " ", "\t", "\u00a0", "\u3000 ", "\u2028", "\r", "same", "same", "漢字 é", "🙂", "e\u0301 tail  ",
-    "# Title", "## é", "#no heading", "   ### deep", "    # code", "===", "---", "- - -", "***", "_ _ _", "-", "    ---", "--",
-    "```", "```", "```python", "~~~", "~~~~", "  ```", "      ```", "    ```", "``` a`b", "- ```", "1. ~~~ x", "> ```", "> same", ">",
-    "- item", "  - inner", "    indented", "| a | é |", "|---|---|", "| 1 | 2 |", "1. one", "\tx", "- - ```", "> - ```",
+    "", "", "", "", " ", "\t", "\u00a0", "\u3000 ", "\u2028", "\r", "same", "same", "漢字 é", "🙂",
+    "e\u0301 tail  ", "# Title", "## é", "#no heading", "   ### deep", "    # code", "===", "---", "- - -",
+    "***", "_ _ _", "-", "    ---", "--", "```", "```", "```python", "~~~", "~~~~", "  ```", "      ```",
+    "    ```", "``` a`b", "- ```", "1. ~~~ x", "> ```", "> same", ">", "- item", "  - inner", "    indented",
+    "| a | é |", "|---|---|", "| 1 | 2 |", "1. one", "\tx", "- - ```", "> - ```",
 ]  # fmt: skip
 
 markdown_texts = st.lists(

@@ -135,7 +135,7 @@ def test_rows_without_text_are_dropped_and_counted_by_status(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("rows", [[], [row("a", None), row("b", "\u00a0")]])
 def test_input_without_any_text_is_an_error_that_names_the_column(tmp_path: Path, rows: list[Row]) -> None:
-    with pytest.raises(InputError, match="none of the . rows has text in the column `text`"):
+    with pytest.raises(InputError, match=r"none of the . rows has text in the column `text`"):
         run(tmp_path, rows)
 
 
