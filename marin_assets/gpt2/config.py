@@ -141,18 +141,18 @@ class TrainingConfig(StageConfig):
             raise ValueError(f"model {self.model!r} is not a known size; choose one of {', '.join(SIZES)}")
         size = self.size
         if size.hidden_size % size.heads:
-            below, above = _neighbours(size.hidden_size, size.heads)
+            below = size.hidden_size // size.heads * size.heads
             raise ValueError(
                 f"hidden_size {size.hidden_size} does not split into {size.heads} heads of equal width; "
-                f"set hidden_size to {below or above} or {above}, or choose another number of heads"
+                f"set hidden_size to {_either(below, below + size.heads)}, or choose another number of heads"
             )
         if self.batch_size % self.sequences_at_once:
-            divisors = [n for n in range(1, self.batch_size + 1) if self.batch_size % n == 0]
-            below = max(n for n in divisors if n < self.sequences_at_once) if self.sequences_at_once > 1 else 1
-            above = min((n for n in divisors if n > self.sequences_at_once), default=self.batch_size)
+            divisors = [number for number in range(1, self.batch_size + 1) if self.batch_size % number == 0]
+            below = max(number for number in divisors if number < self.micro_batch_size)
+            above = min((number for number in divisors if number > self.micro_batch_size), default=below)
             raise ValueError(
                 f"micro_batch_size {self.micro_batch_size} does not divide batch_size {self.batch_size}; "
-                f"the nearest that do are {' and '.join(str(n) for n in sorted({below, above}))}"
+                f"set it to {_either(below, above)}"
             )
         if self.warmup >= self.steps and self.warmup:
             raise ValueError(
@@ -168,7 +168,6 @@ _REPORTING = {
 }  # fmt: skip
 
 
-def _neighbours(number: int, divisor: int) -> tuple[int, int]:
-    """The multiples of `divisor` around a number that is none."""
-    below = number // divisor * divisor
-    return below, below + divisor
+def _either(first: int, second: int) -> str:
+    """`2 or 4`; one number where there is only one, or the first is 0."""
+    return " or ".join(str(number) for number in sorted({first, second} - {0}))

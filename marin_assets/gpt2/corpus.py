@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from pydantic import BaseModel, ConfigDict, ValidationError
 from tokenizers import Tokenizer
 
 from marin_assets.errors import InputError
 from marin_assets.gpt2.token_file import FlatTokens
+from marin_assets.stages.token_cache import TokenCache
 
-END_OF_TEXT = "<|endoftext|>"
+if TYPE_CHECKING:
+    from marin_assets.artifacts.artifact import Artifact
 
 
 @dataclass(frozen=True)
@@ -24,8 +28,10 @@ class Corpus:
     train: FlatTokens
     validation: FlatTokens
     tokenizer_path: Path
+    """A `tokenizer.json` of the Hugging Face `tokenizers` library."""
     vocabulary_size: int
     end_of_text: str
+    """The token that ends each document."""
     end_of_text_id: int
     validation_bytes_per_token: float | None
     """Bytes of UTF-8 text per token of the validation split; None where unknown."""
@@ -37,15 +43,47 @@ class Corpus:
         return Tokenizer.from_file(str(self.tokenizer_path))
 
 
-def read_tokenizer(path: Path, end_of_text: str = END_OF_TEXT) -> tuple[int, int]:
-    """Vocabulary size and the id of the end of a text.
+class _SplitStats(BaseModel):
+    model_config = ConfigDict(extra="ignore")
+    bytes_per_token: float
+
+
+class _TokenCacheStats(BaseModel):
+    """The counts of a token cache that training depends on."""
+
+    model_config = ConfigDict(extra="ignore")
+    vocabulary_size: int
+    eos_token: str
+    eos_id: int
+    validation: _SplitStats
+
+
+def open_corpus(tokens: Artifact) -> Corpus:
+    """Bring a `token_cache` artifact to local disk and open it.
 
     Raises:
-        InputError: the tokenizer has no such token.
+        DamagedArtifactError: a file is missing, truncated or altered.
+        InputError: the artifact is no token cache.
     """
-    tokenizer = Tokenizer.from_file(str(path))
-    end_of_text_id = tokenizer.token_to_id(end_of_text)
-    if end_of_text_id is None:
-        raise InputError(f"tokenizer {path} has no token {end_of_text!r}; a GPT-2 needs one to end a document")
-    vocabulary = tokenizer.get_vocab(with_added_tokens=True)
-    return max(vocabulary.values()) + 1, end_of_text_id
+    try:
+        stats = _TokenCacheStats.model_validate(tokens.stats)
+        return Corpus(
+            train=_split(tokens, "train"),
+            validation=_split(tokens, "validation"),
+            tokenizer_path=tokens.path("tokenizer.json"),
+            vocabulary_size=stats.vocabulary_size,
+            end_of_text=stats.eos_token,
+            end_of_text_id=stats.eos_id,
+            validation_bytes_per_token=stats.validation.bytes_per_token or None,
+            digest=tokens.content_digest,
+        )
+    except (KeyError, ValidationError) as error:
+        raise InputError(
+            f"{tokens.location} is not what the trainer reads: {error}. Materialize token_cache again"
+        ) from error
+
+
+def _split(tokens: Artifact, split: str) -> TokenCache:
+    ledger = tokens.path(f"{split}/shard_ledger.json")
+    tokens.paths(f"{split}/*/input_ids/*")
+    return TokenCache.open(ledger.parent)

@@ -24,7 +24,7 @@ class FlatTokens(Protocol):
     @property
     def total_tokens(self) -> int: ...
 
-    def chunks(self) -> Iterator[npt.NDArray[np.int32]]:
+    def token_chunks(self) -> Iterator[npt.NDArray[np.int32]]:
         """All token ids in order, in arrays of any length."""
         ...
 
@@ -50,7 +50,7 @@ def _write(tokens: FlatTokens, path: Path, dtype: np.dtype[np.generic], vocabula
     partial = path.with_name(path.name + ".partial")
     written = 0
     with partial.open("wb") as stream:
-        for chunk in tokens.chunks():
+        for chunk in tokens.token_chunks():
             _check_range(chunk, written, vocabulary_size, split)
             stream.write(chunk.astype(dtype).tobytes())
             written += len(chunk)

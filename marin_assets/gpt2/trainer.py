@@ -21,7 +21,7 @@ from marin_assets.errors import TrainingError
 from marin_assets.gpt2.batches import Samples
 from marin_assets.gpt2.checkpoints import Checkpoints, TrainingState
 from marin_assets.gpt2.config import TrainingConfig
-from marin_assets.gpt2.corpus import Corpus
+from marin_assets.gpt2.corpus import Corpus, open_corpus
 from marin_assets.gpt2.evaluation import Evaluation, evaluate
 from marin_assets.gpt2.forward import batch_loss_sum
 from marin_assets.gpt2.machine import Machine
@@ -33,6 +33,7 @@ from marin_assets.gpt2.schedule import learning_rate
 from marin_assets.gpt2.token_file import FlatTokens, open_token_file
 
 if TYPE_CHECKING:
+    from marin_assets.artifacts.artifact import Artifact
     from marin_assets.artifacts.artifact_writer import ArtifactWriter
 
 logger = logging.getLogger(__name__)
@@ -51,6 +52,17 @@ class _Run:
     validation: Samples | None
     checkpoints: Checkpoints
     on_metrics: OnMetrics | None
+
+
+def train(
+    tokens: Artifact, config: TrainingConfig, machine: Machine, out: ArtifactWriter, on_metrics: OnMetrics | None = None
+) -> TrainingStats:
+    """Train a GPT-2 on a `token_cache` artifact. See `train_on`.
+
+    Raises:
+        DamagedArtifactError: a file of the token cache is missing, truncated or altered.
+    """
+    return train_on(open_corpus(tokens), config, machine, out, on_metrics)
 
 
 def train_on(

@@ -13,9 +13,10 @@ from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel
 
-from marin_assets.gpt2.corpus import END_OF_TEXT, Corpus
+from marin_assets.gpt2.corpus import Corpus
 
 VOCABULARY_SIZE = 257
+END_OF_TEXT = "<|endoftext|>"
 END_OF_TEXT_ID = 256
 
 
@@ -29,7 +30,7 @@ class TokensInMemory:
     def total_tokens(self) -> int:
         return len(self.ids)
 
-    def chunks(self) -> Iterator[npt.NDArray[np.int32]]:
+    def token_chunks(self) -> Iterator[npt.NDArray[np.int32]]:
         for start in range(0, len(self.ids), 1000):
             yield self.ids[start : start + 1000]
 
@@ -48,7 +49,22 @@ def byte_tokenizer(path: Path) -> Path:
 def words(count: int, seed: int = 0) -> str:
     """Text that a model can learn: words of a small list, drawn at random."""
     generator = random.Random(seed)
-    vocabulary = "the a river mountain sees finds old green and of small house under over".split()
+    vocabulary = [
+        "the",
+        "a",
+        "river",
+        "mountain",
+        "sees",
+        "finds",
+        "old",
+        "green",
+        "and",
+        "of",
+        "small",
+        "house",
+        "under",
+        "over",
+    ]
     return " ".join(generator.choice(vocabulary) for _ in range(count))
 
 
@@ -64,7 +80,7 @@ def corpus(
     tokenizer = Tokenizer.from_file(str(tokenizer_path))
 
     def split(texts: Sequence[str]) -> TokensInMemory:
-        ids = [id for text in texts for id in [*tokenizer.encode(text).ids, END_OF_TEXT_ID]]
+        ids = [token for text in texts for token in [*tokenizer.encode(text).ids, END_OF_TEXT_ID]]
         return TokensInMemory(np.array(ids, dtype=np.int32))
 
     train = split(documents if documents is not None else [words(40, seed) for seed in range(12)])
