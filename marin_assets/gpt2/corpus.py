@@ -77,10 +77,11 @@ def open_corpus(tokens: Artifact) -> Corpus:
             validation_bytes_per_token=stats.validation.bytes_per_token or None,
             digest=tokens.content_digest,
         )
-    except (KeyError, ValidationError) as error:
-        raise InputError(
-            f"{tokens.location} is not what the trainer reads: {error}. Materialize token_cache again"
-        ) from error
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, it['loc']))}: {it['msg']}" for it in error.errors())
+        raise InputError(f"the stats of {tokens.location} are not those of a token cache: {wrong}") from error
+    except KeyError as error:
+        raise InputError(f"not a whole token cache: {error.args[0]}; materialize token_cache with force") from error
 
 
 def _split(tokens: Artifact, split: str) -> TokenCache:

@@ -20,7 +20,9 @@ def test_gpt2_has_as_many_parameters_as_published() -> None:
 
 def test_first_weights_are_drawn_as_gpt2s() -> None:
     model = Gpt2(Gpt2Size(layers=4, heads=4, hidden_size=128), vocabulary_size=500, positions=64)
-    deviations = {name: float(parameter.detach().std()) for name, parameter in model.named_parameters() if parameter.dim() == 2}
+    deviations = {
+        name: float(parameter.detach().std()) for name, parameter in model.named_parameters() if parameter.dim() == 2
+    }
     for name, deviation in deviations.items():
         expected = 0.02 / math.sqrt(8) if name.endswith("output.weight") else 0.02
         assert abs(deviation / expected - 1) < 0.05, name
@@ -48,6 +50,7 @@ def test_no_token_sees_what_follows() -> None:
     assert not torch.allclose(before[:, 5:], after[:, 5:])
 
 
+@torch.no_grad()
 def test_packed_documents_have_the_loss_of_each_document_alone() -> None:
     end = 19
     generator = np.random.default_rng(0)
@@ -63,6 +66,7 @@ def test_packed_documents_have_the_loss_of_each_document_alone() -> None:
     assert abs(float(batch_loss_sum(model, packed, Precision.float32)) - total) < 1e-3
 
 
+@torch.no_grad()
 def test_bfloat16_is_near_float32() -> None:
     model = Gpt2(SMALL, vocabulary_size=20, positions=8)
     batch = Samples(np.arange(17, dtype=np.uint16), 8, None, "train").batch(np.array([0, 1]))
