@@ -36,8 +36,6 @@ def build_defs(
             "gpt2_trainer": Gpt2Trainer(),
             **(resources or {}),
         },
-        # A run's log tells what was reused, computed and why; Dagster's own events are in the UI.
-        loggers={"console": dg.colored_console_logger.configured({"log_level": "INFO"})},
         executor=executor,
     )
 

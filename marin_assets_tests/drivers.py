@@ -44,10 +44,9 @@ import dagster as dg
 from marin_assets.definitions import defs
 
 select, config = json.loads(sys.argv[1])
-assets = [one for one in defs.resolve_asset_graph().assets_defs if one.is_executable]
 with dg.DagsterInstance.ephemeral() as instance:
     result = dg.materialize(
-        assets, selection=select, run_config=config, instance=instance, resources=dict(defs.resources)
+        defs.assets, selection=select, run_config=config, instance=instance, resources=defs.resources
     )
     found = {}
     for event in result.get_asset_materialization_events():
