@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from marin_assets.stages import main_content
 from marin_assets.stages.html_to_markdown import ExtractMethod, HtmlToMarkdownConfig
 from marin_assets.stages.page_extraction import Extraction, PageRequest, Status, extract_page
 
@@ -197,9 +198,14 @@ def test_characters_used_as_marks_do_not_come_through(method: ExtractMethod) -> 
 
 
 @_METHODS
-def test_more_texts_than_marks_are_all_kept(method: ExtractMethod) -> None:
-    text = _markdown("<p>" + "<br>".join(f"line {number}" for number in range(70_000)) + "</p>", method)
-    assert text.count("line ") == 70_000
+def test_pages_with_more_texts_than_there_are_characters_for_marks(
+    method: ExtractMethod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "<br>".join(f"line {number}" for number in range(60))
+    expected = _extract(_page(f"<p>{lines}</p>"), method)
+    monkeypatch.setattr(main_content, "_MARK_COUNT", 10)
+    assert _extract(_page(f"<p>{lines}</p>"), method) == expected
+    assert expected.text.count("line ") == 60
 
 
 @_METHODS
