@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SHARD_BYTES = 64 << 20
+SHARD_BYTES = 16 << 20
+"""Of input files as they are stored: a shard is then some ten seconds to a minute of one core."""
 _MOST_PARTS_OF_A_FILE = 64
 _WALL_PER_CPU = 4
 """A page may take this many times its processor time on the clock, so that a busy machine fails no page."""

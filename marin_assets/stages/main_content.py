@@ -1,8 +1,8 @@
 """Which text of a page is its main content, and the page's title.
 
 The extractors choose well but write poor Markdown: they lose the blank lines and languages of code, list numbers,
-quotes, tables inside of lists. So they choose only. Every text node of the parsed page gets a mark, a single
-character that pages do not use; the extractor runs on the marked page; the marks that are left in what it gives
+quotes, tables inside of lists. So they choose only. Every text node of the parsed page gets a mark of one
+or two characters that pages do not use; the extractor runs on the marked page; the marks that are left in what it gives
 are the nodes it chose. `markdown` renders these nodes from the page itself. A text that stands once in the page
 can thus not come out twice.
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Supplementary Private Use Area-B: nothing but the odd icon font stands there. Such icons are left out of the text.
 _FIRST_MARK = 0x100000
 _MARK_COUNT = 0xFFFE
-_MARKS = re.compile("[\U00100000-\U0010fffd]")
+_MARKS = re.compile("[\U00100000-\U0010fffd]+")
 _TEXT_NODES = etree.XPath("//text()[normalize-space()]")
 _UNSEEN = {"script", "style", "template", "title", "textarea", "noscript"}
 
@@ -85,19 +85,30 @@ def page_title(tree: HtmlElement) -> str | None:
 def choose(tree: HtmlElement, html: str, config: HtmlToMarkdownConfig) -> MainContent:
     """Let the configured extractor choose among the text nodes of a page. The tree's text is left as it was."""
     extract = _EXTRACTORS[config.extract_method.value]
-    nodes = [TextNode(text.getparent(), text.is_tail) for text in _TEXT_NODES(tree)]
-    nodes = [node for node in nodes if node.is_tail or node.element.tag not in _UNSEEN]
-    texts = [_MARKS.sub("", node.text) for node in nodes]
-    nodes_per_mark = max(1, -(-len(nodes) // _MARK_COUNT))
-    for index, (node, text) in enumerate(zip(nodes, texts, strict=True)):
-        node.set_text(chr(_FIRST_MARK + index // nodes_per_mark) + text)
+    marked = _mark(tree)
     marks, own_text = extract(tree, html, config)
     chosen: list[TextNode] = []
     others: list[TextNode] = []
-    for index, (node, text) in enumerate(zip(nodes, texts, strict=True)):
+    for mark, (node, text) in marked.items():
         node.set_text(text)
-        (chosen if chr(_FIRST_MARK + index // nodes_per_mark) in marks else others).append(node)
+        (chosen if mark in marks else others).append(node)
     return MainContent(tuple(chosen), tuple(others), None if chosen else own_text())
+
+
+def _mark(tree: HtmlElement) -> dict[str, tuple[TextNode, str]]:
+    """Put a mark before each text that can be seen. The result has the node and its text by mark, in page order."""
+    nodes = [TextNode(text.getparent(), text.is_tail) for text in _TEXT_NODES(tree)]
+    nodes = [node for node in nodes if node.is_tail or node.element.tag not in _UNSEEN]
+    short = len(nodes) <= _MARK_COUNT
+    marked = {}
+    for index, node in enumerate(nodes):
+        high, low = divmod(index, _MARK_COUNT)
+        mark = chr(_FIRST_MARK + low) if short else chr(_FIRST_MARK + high) + chr(_FIRST_MARK + low)
+        text = _MARKS.sub("", node.text)
+        node.set_text(mark + text if text else "")
+        if text:
+            marked[mark] = (node, text)
+    return marked
 
 
 _Choice = tuple[set[str], Callable[[], str | None]]

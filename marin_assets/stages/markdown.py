@@ -69,11 +69,14 @@ def render(
     root = tree.find("body")
     root = tree if root is None else root
     kept = _with_ancestors(node.parent for node in chosen)
+    listed = _lists_in_cells(root, kept)
+    kept |= _with_ancestors(listed)
     if config.include_images:
         kept |= _with_ancestors(_images_within(root, kept, _with_ancestors(node.parent for node in others)))
     plain = "\n\n".join(" ".join(node.text.split()) for node in chosen)
     for node in others:
-        node.set_text(" ")
+        if node.parent not in listed:
+            node.set_text(" ")
     _prune(root, kept)
     _unwrap_layout_tables(root)
     _simplify(root, url, config)
@@ -107,11 +110,23 @@ def _with_ancestors(elements: Iterable[HtmlElement | None]) -> set[HtmlElement]:
     return found
 
 
+def _lists_in_cells(root: HtmlElement, kept: set[HtmlElement]) -> set[HtmlElement]:
+    """All elements of the lists in cells of kept rows, which extractors overlook, in tables that have a heading."""
+    found: set[HtmlElement] = set()
+    for table in root.iter("table"):
+        if table.find(".//th") is not None and not _is_layout(table):
+            lists = (item for row in table.iter("tr") if row in kept for item in row.iter("ul", "ol"))
+            found.update(element for item in lists for element in item.iter())
+    return found
+
+
 def _images_within(root: HtmlElement, kept: set[HtmlElement], left: set[HtmlElement]) -> list[HtmlElement]:
-    """Pictures that stand in kept text: the nearest element around one that has any text has kept text."""
+    """Pictures that stand in kept text: the nearest element around one, figures aside, that has text has kept text."""
     images = []
     for image in root.iter("img"):
-        around = next((element for element in image.iterancestors() if element in kept or element in left), root)
+        around = next(
+            (each for each in image.iterancestors() if each.tag != "figure" and (each in kept or each in left)), root
+        )
         if around in kept and around is not root and image.get("src"):
             images.append(image)
     return images
