@@ -211,9 +211,12 @@ def _document_sizes(path: Path) -> pl.DataFrame:
 
     try:
         table = pl.scan_parquet(path)
-        missing = {"id", "text"} - set(table.collect_schema())
-        if missing:
-            raise InputError(f"{path}: has no column {sorted(missing)}. Give Parquet files with `id` and `text`.")
+        schema = table.collect_schema()
+        if not schema.get("id") == schema.get("text") == pl.String():
+            raise InputError(
+                f"{path}: needs the string columns `id` and `text`; it has {dict(schema)}. "
+                "Give the parts of consolidated_documents, or Parquet files of that shape."
+            )
         sizes = table.select("id", text_bytes=pl.col("text").str.len_bytes()).collect()
     except pl.exceptions.PolarsError as error:
         raise InputError(f"{path}: cannot be read as documents: {error}. Build the documents again.") from error
