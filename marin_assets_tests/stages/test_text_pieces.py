@@ -36,7 +36,7 @@ def split_by_gpt2(text: str) -> list[str]:
     return [text[start:end] for _, (start, end) in GPT2.pre_tokenize_str(text)]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=300)
 @given(text=texts, limit=st.integers(1, 12))
 def test_pieces_are_cut_only_where_gpt2_cuts(text: str, limit: int) -> None:
     pieces = list(text_pieces(text, limit))
@@ -83,8 +83,6 @@ def test_gpt2_sees_every_letter_and_digit_of_python_as_such() -> None:
 
 
 def test_gpt2_sees_the_listed_punctuation_as_such() -> None:
-    listed = [
-        c for c in map(chr, range(0x21, 0x10000)) if not c.isalnum() and text_pieces_module._SAFE_CUT.match(f"a{c}")
-    ]
-    assert len(listed) > 50
+    listed = [c for c in map(chr, range(0x21, sys.maxunicode + 1)) if text_pieces_module._SAFE_CUT.match(f"a{c}")]
+    assert len(listed) > 2000
     assert all(split_by_gpt2(f"!{character}!") == [f"!{character}!"] for character in listed)

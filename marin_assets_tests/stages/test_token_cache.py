@@ -42,7 +42,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 rows_of_tokens = st.lists(st.lists(st.integers(0, VOCABULARY_SIZE - 1), max_size=6), max_size=6)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(shards=st.lists(rows_of_tokens, max_size=3), chunk=st.integers(1, 20))
 def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, shards: list[Rows], chunk: int) -> None:
     directory = tmp_path_factory.mktemp("cache")
