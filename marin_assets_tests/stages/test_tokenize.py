@@ -268,6 +268,12 @@ def test_a_tokenizer_that_changed_since_its_digest_was_taken_is_refused(tmp_path
         run(tmp_path / "out", documents_of(tmp_path / "in", TEXTS), tokenizer)
 
 
+def test_a_tokenizer_that_cannot_be_used_is_named_by_its_own_path(tmp_path: Path) -> None:
+    tokenizer = small_tokenizer.save(tmp_path / "mine.json", {"model": {}})
+    with pytest.raises(InputError, match=r"mine.json: not a tokenizer"):
+        run(tmp_path / "out", documents_of(tmp_path / "in", TEXTS), tokenizer)
+
+
 def test_a_model_that_holds_eos_as_a_word_is_refused_with_the_document(tmp_path: Path) -> None:
     path = tmp_path / "words.json"
     Tokenizer(models.WordLevel({"<unk>": 0, "</s>": 1}, unk_token="<unk>")).save(str(path))
