@@ -61,7 +61,7 @@ def _duplicate_paragraphs_go() -> list[AttributeFilter]:
 class ConsolidateConfig(StageConfig):
     """Settings of `consolidated_documents`."""
 
-    filters: Annotated[list[AttributeFilter], Field(default_factory=_duplicate_paragraphs_go)]
+    filters: list[AttributeFilter] = Field(default_factory=_duplicate_paragraphs_go)
     """What to remove, by attribute. Default: the spans of `duplicate_paragraphs`."""
     workers: Annotated[int, OPERATIONAL, Field(ge=0)] = 0
     """Worker processes; 0 takes every core."""

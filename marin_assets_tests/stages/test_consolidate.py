@@ -180,9 +180,8 @@ def test_missing_things_are_named(tmp_path: Path) -> None:
 def test_attributes_of_the_wrong_type_or_order_or_of_other_documents_are_refused(tmp_path: Path) -> None:
     texts = ["x", "y"]
     words = attribute(tmp_path / "w", [(0, "yes")])
-    for index, chosen in enumerate(
-        ({"type": "keep_docs"}, {"type": "threshold", "lower": 1}, {"type": "remove_spans"})
-    ):
+    filters: list[dict[str, Any]] = [{"type": "keep_docs"}, {"type": "threshold", "lower": 1}, {"type": "remove_spans"}]
+    for index, chosen in enumerate(filters):
         with pytest.raises(InputError, match=rf"{PART}: the column `value` is of type String"):
             left(tmp_path / f"type-{index}", texts, words, chosen)
     disordered = attribute(tmp_path / "d", [(1, True), (0, True)])
