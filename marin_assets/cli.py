@@ -10,6 +10,7 @@ import click
 import yaml
 from pydantic import JsonValue
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from marin_assets import environment
@@ -45,9 +46,10 @@ def plan(config: Path | None) -> None:
 @commands.command()
 def summary() -> None:
     """The latest artifact of every asset: rows, bytes, what became of them, and where they are."""
+    from marin_assets.defs.recipes import CACHED_ASSETS
     from marin_assets.summary import show
 
-    show(console, _store())
+    show(console, _store(), tuple(asset.name for asset in CACHED_ASSETS))
 
 
 @commands.command()
@@ -75,18 +77,14 @@ def verify(assets: tuple[str, ...]) -> None:
 @click.option("--seed", default=0, show_default=True)
 def generate(prompt: str, max_new_tokens: int, temperature: float, top_k: int, seed: int) -> None:
     """Go on from a prompt with the latest model."""
-    from marin_assets.gpt2.generate import generate_text
+    from marin_assets.gpt2.completion import continue_prompt
 
     model = _store().required("gpt2_model")
     directory = model.paths("hf/*")[0].parent
-    console.print(
-        generate_text(
-            directory, prompt, max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, seed=seed
-        ),
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+    text = continue_prompt(
+        directory, prompt, max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, seed=seed
     )
+    console.print(f"[bold]{escape(prompt)}[/]{escape(text)}", highlight=False, soft_wrap=True)
 
 
 def _store() -> ArtifactStore:

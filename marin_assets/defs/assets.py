@@ -107,7 +107,7 @@ def duplicate_paragraphs(
     kinds={"parquet"},
     io_manager_key=ARTIFACTS,
     code_version=str(recipes.CONSOLIDATED_DOCUMENTS.code_version),
-    metadata=column_metadata(consolidate.COLUMNS),
+    metadata=column_metadata((*normalize.COLUMNS, *consolidate.COLUMNS)),
 )
 def consolidated_documents(
     context: dg.AssetExecutionContext,
