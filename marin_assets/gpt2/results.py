@@ -38,8 +38,8 @@ class TrainingStats:
     trained_tokens: int
     """Tokens read in all steps."""
     epochs: float
-    train_loss: float
-    """Of the last step."""
+    train_loss: float | None
+    """Of the last step; None where a stopped run lost its metrics."""
     validation_loss: float | None
     """After the last step; None where the validation split is too short."""
     validation_bits_per_byte: float | None

@@ -108,6 +108,7 @@ def _train(
             logger.info("step %d: validation loss %.4f", state.step, evaluation.loss)
 
         if state.step > resumed_at and (finished or _due(state.step, config.checkpoint_every)):
+            steps.sync()  # a checkpoint never outlives the lines of its steps
             run.checkpoints.save(state)
         if finished:
             return
@@ -235,7 +236,7 @@ def _stats(
         samples=len(run.train),
         trained_tokens=state.step * tokens_a_step,
         epochs=round(state.step * config.batch_size / len(run.train), 4),
-        train_loss=steps[-1].loss,
+        train_loss=steps[-1].loss if steps else None,
         validation_loss=last.loss if last else None,
         validation_bits_per_byte=last.bits_per_byte if last else None,
         resumed_at_step=resumed_at,

@@ -184,6 +184,12 @@ def test_a_checkpoint_of_another_token_cache_is_refused(tmp_path: Path) -> None:
         train_on(other, CONFIG, MACHINE, writer(tmp_path / "out"))
 
 
+def test_lost_metrics_do_not_keep_a_finished_run_from_its_artifact(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "out/metrics.jsonl").unlink()
+    assert run(tmp_path).train_loss is None
+
+
 def test_a_metrics_line_that_was_cut_is_written_again(tmp_path: Path) -> None:
     without_last_steps(tmp_path)
     with (tmp_path / "out/metrics.jsonl").open("a") as stream:

@@ -54,6 +54,7 @@ def test_a_tiny_text_is_learned_by_heart_and_transformers_says_it(tmp_path: Path
         steps=150, learning_rate=1e-2, batch_size=4, eval_every=0, sample_prompts=["The river"], sample_temperature=0
     )
     stats = train_on(learned, config, MACHINE, writer(tmp_path / "out"))
+    assert stats.train_loss is not None
     assert stats.train_loss < 0.1 < math.log(VOCABULARY_SIZE)
     assert stats.validation_loss is not None
     assert stats.validation_loss < 0.2
@@ -83,7 +84,7 @@ def test_bfloat16_trains_near_float32(tmp_path: Path) -> None:
         for precision in (Precision.float32, Precision.bfloat16)
     )
     assert exact.train_loss != rounded.train_loss
-    assert abs(exact.train_loss - rounded.train_loss) < 0.05
+    assert exact.train_loss == pytest.approx(rounded.train_loss, abs=0.05)
 
 
 def test_a_loss_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> None:
