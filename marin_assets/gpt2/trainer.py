@@ -78,7 +78,7 @@ def train_on(
         SettingsError: the machine lacks the device.
         TrainingError: too few tokens; a checkpoint of another run; a loss or gradient that is not finite.
     """
-    with machine.use() as device:
+    with machine.use(_step_operations(corpus, config)) as device:
         torch.manual_seed(config.seed)
         run = _prepare(corpus, config, device, out, on_metrics)
         state = _first_state(run)
@@ -201,6 +201,12 @@ def _samples(corpus: Corpus, tokens: FlatTokens, split: str, scratch: Path, conf
     )
     end_of_text = corpus.end_of_text_id if config.block_cross_document_attention else None
     return Samples(flat, config.sequence_length, end_of_text, split)
+
+
+def _step_operations(corpus: Corpus, config: TrainingConfig) -> float:
+    """Six for each parameter and token (Kaplan et al. 2020, section 2.1), in one micro-batch."""
+    parameters = config.size.parameter_count(corpus.vocabulary_size, config.sequence_length)
+    return 6.0 * parameters * config.sequences_at_once * config.sequence_length
 
 
 def _first_state(run: _Run) -> TrainingState:
