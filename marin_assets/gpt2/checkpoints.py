@@ -97,6 +97,10 @@ class Checkpoints:
             key=lambda path: int(path.name.removeprefix("step-")),
         )
 
+    def complete(self) -> list[Path]:
+        """Checkpoints that are whole, oldest first."""
+        return [path for path in self.paths() if _damage(path) is None]
+
     def _load(self, path: Path, state: TrainingState) -> None:
         saved = json.loads((path / "state.json").read_text())
         if differences := list(_differences(saved["identity"], self.identity)):

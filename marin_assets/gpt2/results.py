@@ -80,7 +80,7 @@ def publish(
     write_samples(out.path("samples.md"), model, corpus, config)
     write_loss_plot(out.path("loss.png"), steps, evaluations)
     write_summary(out.path("summary.json"), {"config": config.semantic(), "stats": {**stats.reproducible()}})
-    for checkpoint in checkpoints.paths():
+    for checkpoint in checkpoints.complete():
         for file in sorted(checkpoint.iterdir()):
             out.add(f"checkpoints/{checkpoint.name}/{file.name}")
     for name in exported:

@@ -90,7 +90,8 @@ def test_resuming_crosses_the_end_of_an_epoch(tmp_path: Path) -> None:
         run(tmp_path / "stopped", config, stop_after(5))
     stats = run(tmp_path / "stopped", config)
     whole = run(tmp_path / "whole", config)
-    assert stats.samples < 5 * config.batch_size + config.batch_size
+    read_before = stats.resumed_at_step * config.batch_size
+    assert read_before < stats.samples < read_before + config.batch_size
     assert whole.epochs > 2
     assert content(tmp_path / "stopped") == content(tmp_path / "whole")
 
@@ -111,6 +112,15 @@ def test_a_run_that_ended_before_it_was_published_trains_no_more(tmp_path: Path)
     assert second.resumed_at_step == 4
     assert second.train_loss == first.train_loss
     assert content(tmp_path) == before
+
+
+def test_a_checkpoint_that_is_half_deleted_is_not_published(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "out/checkpoints/step-000001/model.safetensors").unlink()
+    out = writer(tmp_path / "out")
+    train_on(corpus(tmp_path / "corpus"), CONFIG, MACHINE, out)
+    published = {entry.name.split("/")[1] for entry in out.entries if entry.name.startswith("checkpoints/")}
+    assert published == {"step-000002", "step-000003", "step-000004"}
 
 
 def test_only_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
