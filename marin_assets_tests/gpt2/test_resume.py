@@ -123,6 +123,16 @@ def test_a_checkpoint_that_is_half_deleted_is_not_published(tmp_path: Path) -> N
     assert published == {"step-000002", "step-000003", "step-000004"}
 
 
+def test_damaged_checkpoints_do_not_push_out_good_ones(tmp_path: Path) -> None:
+    config = CONFIG.model_copy(update={"keep_checkpoints": 1})
+    run(tmp_path, CONFIG)
+    for step in (2, 3, 4):
+        (tmp_path / f"out/checkpoints/step-00000{step}/complete.json").unlink()
+    with pytest.raises(StoppedError):
+        run(tmp_path, config, stop_after(3))
+    assert run(tmp_path, config).resumed_at_step == 2
+
+
 def test_only_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
     run(tmp_path, CONFIG.model_copy(update={"keep_checkpoints": 2}))
     assert sorted(path.name for path in (tmp_path / "out/checkpoints").iterdir()) == ["step-000003", "step-000004"]
