@@ -32,14 +32,16 @@ class Project:
     """A checkout of its own."""
 
     folder: Path
+    store_name: str = "data"
+    input_name: str = "pages"
 
     @property
     def store(self) -> Path:
-        return self.folder / "data"
+        return self.folder / self.store_name
 
     @property
     def input(self) -> Path:
-        return self.folder / "pages"
+        return self.folder / self.input_name
 
     def edit(self, module: str, old: str, new: str) -> None:
         """Replace a text that stands in a module."""
