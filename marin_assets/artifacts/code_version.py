@@ -20,7 +20,8 @@ PACKAGE = "marin_assets"
 
 # They carry bytes and messages and never choose them, so that a change there recomputes nothing.
 _NEUTRAL_MODULES = (f"{PACKAGE}.artifacts", f"{PACKAGE}.errors")
-_NEUTRAL_LIBRARIES = frozenset({"pydantic", "matplotlib"})
+# gigatoken encodes only where its ids are those of `tokenizers`, which counts: whether it is installed decides time.
+_NEUTRAL_LIBRARIES = frozenset({"pydantic", "matplotlib", "gigatoken"})
 
 
 @dataclass(frozen=True)
