@@ -87,6 +87,24 @@ def generate(prompt: str, max_new_tokens: int, temperature: float, top_k: int, s
     console.print(f"[bold]{escape(prompt)}[/]{escape(text)}", highlight=False, soft_wrap=True)
 
 
+@commands.group()
+def export() -> None:
+    """Write what an asset holds as files for other programs."""
+
+
+@export.command("tokens")
+@click.option("--format", "token_format", required=True, type=click.Choice(["bin", "megatron", "datatrove"]))
+@click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write to.")
+@click.option("--split", "splits", multiple=True, type=click.Choice(["train", "validation"]), help="Default: all.")
+def export_tokens(token_format: str, output: Path, splits: tuple[str, ...]) -> None:
+    """The latest tokens for nanoGPT (bin), Megatron-LM (megatron), or datatrove and Nanotron (datatrove)."""
+    from marin_assets.token_export import export_tokens as exported
+    from marin_assets.token_formats import TokenFormat
+
+    for path in exported(_store().required("token_cache"), TokenFormat(token_format), output, splits):
+        console.print(f"{path}  {path.stat().st_size:,} bytes", highlight=False, soft_wrap=True)
+
+
 def _store() -> ArtifactStore:
     return ArtifactStore(open_storage(environment.PREFIX.value))
 

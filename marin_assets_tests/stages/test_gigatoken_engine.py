@@ -61,7 +61,7 @@ def test_an_instance_is_replaced_before_what_it_remembers_grows(
 def test_threads_do_not_share_an_instance(engine: GigatokenEngine) -> None:
     texts = [f"{sentence} {n}" for n in range(300) for sentence in small_tokenizer.SENTENCES]
     expected = list(map(plain_ids, texts))
-    failures = []
+    failures: list[list[list[int]]] = []
 
     def encode() -> None:
         rounds = ([row.tolist() for row in engine.encode_batch(texts).rows()] for _ in range(5))
