@@ -6,6 +6,10 @@ Belongs here: the one set of options that every S3 client of ours is made from. 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from obstore.store import S3CredentialProvider
 
 
 @dataclass(frozen=True)
@@ -17,6 +21,8 @@ class S3Options:
     access_key_id: str | None = field(default=None, repr=False)
     secret_access_key: str | None = field(default=None, repr=False)
     session_token: str | None = field(default=None, repr=False)
+    credential_provider: "S3CredentialProvider | None" = field(default=None, repr=False)
+    """Asked for credentials again and again, where they expire (roles, profiles, single sign-on). Goes before keys."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "S3Options":
