@@ -192,6 +192,8 @@ class ArtifactStore:
             return None, f"manifest has format {manifest.format_version}, this program reads {FORMAT_VERSION}"
         if manifest.fingerprint != directory.rsplit("/", 1)[1] or manifest.recipe.fingerprint != manifest.fingerprint:
             return None, "manifest altered: its fingerprint is not its recipe's"
+        if manifest.content_digest != content_digest(manifest.files):
+            return None, "manifest altered: its content digest is not its files'"
         return manifest, ""
 
     def _what_changed(self, recipe: Recipe) -> tuple[str, ...]:

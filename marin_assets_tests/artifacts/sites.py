@@ -102,13 +102,13 @@ def open_site(arguments: list[str]) -> Storage:
     return S3Storage.open(root, cache=Path(cache), options=options, stale_seconds=STALE_SECONDS)
 
 
-def recipe(name: str = "pages", **changes: object) -> Recipe:
+def recipe(**changes: object) -> Recipe:
     """A recipe of no stage in particular."""
     fields = {
-        "asset_key": name,
+        "asset_key": "pages",
         "code_version": "c1",
         "libraries": {"polars": "2.1.0"},
-        "config": {"workers_of_text": 1},
+        "config": {"words": 1},
         "inputs": {"raw_html": "d1"},
     }
     return Recipe.model_validate(fields | changes)
