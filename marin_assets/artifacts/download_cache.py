@@ -7,6 +7,7 @@ Layout: `files/<artifact>/<name>` and the lock `in-use/<artifact>`.
 
 import fcntl
 import logging
+import math
 import os
 import shutil
 import threading
@@ -34,7 +35,7 @@ def cache_limit_bytes() -> int:
         limit = float(text)
     except ValueError:
         limit = 0.0
-    if limit <= 0:
+    if not 0 < limit < math.inf:
         raise SettingsError(f"MARIN_CACHE_GIB is {text!r}; set it to the size of the download cache in GiB, e.g. 20.")
     return int(limit * (1 << 30))
 

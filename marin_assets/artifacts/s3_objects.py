@@ -5,6 +5,7 @@ Conditional writes are those of the S3 API: `If-None-Match: *` to create, `If-Ma
 """
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -72,7 +73,7 @@ class S3Objects:
             SettingsError: `root` names no bucket.
             StorageError: credentials, bucket, region, endpoint or network are wrong.
         """
-        bucket, _, prefix = root.removeprefix("s3://").strip("/").partition("/")
+        bucket, _, prefix = root.removeprefix("s3://").rstrip("/").partition("/")
         if not bucket or not root.startswith("s3://"):
             raise SettingsError(f"{root!r} names no bucket. Set MARIN_PREFIX to s3://<bucket>/<prefix>.")
         provider = options.credential_provider
@@ -81,7 +82,7 @@ class S3Objects:
             provider, region = _found_credentials(region)
         config = _config(options, region, with_keys=provider is None)
         objects = cls(
-            root=f"s3://{bucket}/{prefix}".rstrip("/"),
+            root=f"s3://{bucket}/{prefix.strip('/')}".rstrip("/"),
             bucket=bucket,
             endpoint=options.endpoint_url,
             bulk=_store(bucket, prefix, config, provider, request_seconds=240, tries=10, give_up_seconds=480),
@@ -174,14 +175,18 @@ class S3Objects:
     def download(self, key: str, path: Path, size: int) -> str:
         """Fetch an object of known size into a file, in parts, each retried by itself. Returns its digest."""
         hasher = xxhash.xxh3_128()
+
+        def part(start: int) -> obstore.Bytes:
+            length = min(_PART_BYTES, size - start)
+            return obstore.get_range(self.bulk, key, start=start, length=length)
+
         step = _PARALLEL_PARTS * _PART_BYTES
-        with self._explained("download", key), path.open("wb") as stream:
+        with self._explained("download", key), path.open("wb") as stream, ThreadPoolExecutor(_PARALLEL_PARTS) as pool:
+            # Window by window, so that no more than one window is in memory.
             for begin in range(0, size, step):
-                starts = list(range(begin, min(begin + step, size), _PART_BYTES))
-                lengths = [min(_PART_BYTES, size - start) for start in starts]
-                for part in obstore.get_ranges(self.bulk, key, starts=starts, lengths=lengths, coalesce=0):
-                    stream.write(part)
-                    hasher.update(part)
+                for data in pool.map(part, range(begin, min(begin + step, size), _PART_BYTES)):
+                    stream.write(data)
+                    hasher.update(data)
         return hasher.hexdigest()
 
     def keys(self, directory: str) -> list[str]:
@@ -217,10 +222,8 @@ class S3Objects:
             if isinstance(error, FileNotFoundError) and error.filename is not None:
                 raise  # a local file, not an object
             message = explain(error, action=f"{action} {self.uri(key)}", bucket=self.bucket, endpoint=self.endpoint)
-        else:
-            return
-        # Raised out here, since the client's own error may quote what was signed.
-        raise StorageError(message)
+            # Without its cause: the client's own error may quote tokens and what was signed.
+            raise StorageError(message) from None
 
     def _refuse_other_digest(self, path: Path, found: str, expected: str) -> None:
         if found != expected:
