@@ -31,3 +31,7 @@ class LeaseLostError(MarinAssetsError):
 
 class TrainingError(MarinAssetsError):
     """Training cannot start or go on."""
+
+
+class WorkerError(MarinAssetsError):
+    """A worker process ended before it was done."""

@@ -5,10 +5,14 @@ Belongs here: what every stage's Parquet files have in common. Does not: what th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
+
+from marin_assets.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,29 +55,67 @@ def part_name(index: int, count: int) -> str:
 
 
 def write_part(path: Path, frame: pl.DataFrame, columns: Iterable[Column]) -> None:
-    """Write one part: zstd, the columns' types even when empty, row groups of at most 64 MiB of data.
-
-    A single row larger than a row group gets one of its own.
-    """
+    """Write one part with these columns, of their types even when empty; otherwise as `write_frame`."""
     schema = polars_schema(columns)
-    frame = frame.select(list(schema)).cast(schema)
-    frame.write_parquet(path, compression="zstd", row_group_size=_rows_per_group(frame), statistics=True)
+    write_frame(path, frame.select(list(schema)).cast(schema))
 
 
-def _rows_per_group(frame: pl.DataFrame) -> int:
-    """The largest row count for which no group exceeds the limit, found by halving."""
+def write_frame(path: Path, frame: pl.DataFrame) -> None:
+    """Write a frame as it is: zstd, row groups of at most 64 MiB of data.
+
+    A row that is larger by itself makes its group larger. The bytes depend on the rows alone: not on how the frame is
+    held in memory, nor on the number of threads.
+    """
+    rows = _rows_per_group(_row_bytes(frame))
+    frame.rechunk().write_parquet(path, compression="zstd", row_group_size=rows, statistics=True)
+
+
+def _rows_per_group(row_bytes: pl.Series) -> int:
+    """The largest row count, found by halving, for which no group exceeds the limit."""
+    sizes = row_bytes.to_numpy()
+    sizes = np.where(sizes > ROW_GROUP_BYTES, 0, sizes)
+    rows = max(1, len(sizes))
+    while rows > 1 and np.add.reduceat(sizes, np.arange(0, len(sizes), rows)).max() > ROW_GROUP_BYTES:
+        rows = -(-rows // 2)
+    return rows
+
+
+def require_columns(path: Path, names: Iterable[str]) -> None:
+    """Check that a Parquet file has these columns.
+
+    Raises:
+        InputError: the file is no Parquet, or lacks one of them.
+    """
     import polars as pl
 
-    if frame.is_empty():
-        return 1
-    text_bytes = sum(
-        (frame[name].str.len_bytes().fill_null(0) for name, dtype in frame.schema.items() if dtype == pl.String),
-        start=pl.repeat(16 * frame.width, frame.height, dtype=pl.UInt64, eager=True),
-    )
-    rows = frame.height
-    while rows > 1:
-        groups = pl.DataFrame({"group": pl.int_range(frame.height, eager=True) // rows, "bytes": text_bytes})
-        if groups.group_by("group").agg(pl.sum("bytes"))["bytes"].le(ROW_GROUP_BYTES).all():
-            break
-        rows //= 2
-    return rows
+    try:
+        present = pl.read_parquet_schema(path)
+    except (pl.exceptions.ComputeError, OSError) as error:
+        raise InputError(f"{path} cannot be read as Parquet ({error}). Write it again or take it away.") from error
+    missing = [name for name in names if name not in present]
+    if missing:
+        raise InputError(
+            f"{path} lacks the columns {missing}; it has {list(present)}. Was it written by another stage?"
+        )
+
+
+def batches(frame: pl.DataFrame, batch_bytes: int) -> Iterator[pl.DataFrame]:
+    """Slices of the frame, in order, that hold at most `batch_bytes` each, or one row that is larger."""
+    ends = _row_bytes(frame).cum_sum()
+    start = 0
+    while start < frame.height:
+        before = ends[start - 1] if start else 0
+        end = max(start + 1, ends.search_sorted(before + batch_bytes, side="right"))
+        yield frame[start:end]
+        start = end
+
+
+def _row_bytes(frame: pl.DataFrame) -> pl.Series:
+    """About what each row holds: 8 bytes a value, and what its strings and lists are made of."""
+    import polars as pl
+
+    bytes_of = [pl.lit(8 * frame.width, dtype=pl.UInt64)]
+    bytes_of += [pl.col(name).str.len_bytes().fill_null(0) for name, kind in frame.schema.items() if kind == pl.String]
+    bytes_of += [pl.col(name).bin.size().fill_null(0) for name, kind in frame.schema.items() if kind == pl.Binary]
+    bytes_of += [8 * pl.col(name).list.len().fill_null(0) for name, kind in frame.schema.items() if kind == pl.List]
+    return frame.select(pl.sum_horizontal(bytes_of).cast(pl.UInt64).alias("bytes"))["bytes"]

@@ -1,0 +1,99 @@
+"""What a run reports while it goes on: one line of JSON for each step, and one for each evaluation.
+
+Belongs here: the shape of the lines and the file that holds them. After a resume no step stands there twice.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TextIO, TypeVar
+
+from marin_assets.gpt2.evaluation import Evaluation
+
+Line = TypeVar("Line", "StepMetrics", Evaluation)
+
+
+@dataclass(frozen=True)
+class StepMetrics:
+    """One update of the weights."""
+
+    step: int
+    """Updates made, this one included."""
+    loss: float
+    """Nats per token, before the update."""
+    learning_rate: float
+    grad_norm: float
+    """Before clipping."""
+    tokens: int
+    """Tokens read since the first step."""
+    tokens_per_second: float
+
+    def progress(self, steps: int) -> str:
+        """A line for the log of a run of `steps` steps."""
+        return (
+            f"step {self.step} of {steps}: loss {self.loss:.4f}, grad norm {self.grad_norm:.3f}, "
+            f"learning rate {self.learning_rate:.2e}, {self.tokens_per_second:.0f} tokens/s"
+        )
+
+
+class MetricsFile(Generic[Line]):
+    """A file of JSON lines that is appended to, one line a step.
+
+    Args:
+        line: the dataclass of a line.
+        before: lines of steps from this one on are dropped: they will be written again.
+    """
+
+    def __init__(self, path: Path, line: type[Line], *, before: int) -> None:
+        kept = [metrics for metrics in _read(path, line) if metrics.step < before]
+        partial = path.with_name(path.name + ".partial")
+        partial.write_text("".join(_json_line(metrics) for metrics in kept))
+        partial.replace(path)
+        self.lines: list[Line] = kept
+        self._stream: TextIO = path.open("a")
+
+    def append(self, metrics: Line) -> None:
+        self.lines.append(metrics)
+        self._stream.write(_json_line(metrics))
+        self._stream.flush()
+
+    def sync(self) -> None:
+        """Bring all lines to the disk."""
+        os.fsync(self._stream.fileno())
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+@contextmanager
+def metrics_files(
+    directory: Path, resumed_at: int
+) -> Iterator[tuple[MetricsFile[StepMetrics], MetricsFile[Evaluation]]]:
+    """`metrics.jsonl` and `evaluations.jsonl` of a run that goes on after `resumed_at` updates."""
+    steps = MetricsFile(directory / "metrics.jsonl", StepMetrics, before=resumed_at + 1)
+    evaluations = MetricsFile(directory / "evaluations.jsonl", Evaluation, before=resumed_at)
+    try:
+        yield steps, evaluations
+    finally:
+        steps.close()
+        evaluations.close()
+
+
+def _json_line(metrics: StepMetrics | Evaluation) -> str:
+    return json.dumps(dataclasses.asdict(metrics)) + "\n"
+
+
+def _read(path: Path, line: type[Line]) -> Iterator[Line]:
+    """Whole lines; a last one that a killed run left half-written ends the file."""
+    if not path.exists():
+        return
+    for text in path.read_text().splitlines():
+        try:
+            fields = json.loads(text)
+        except ValueError:
+            return
+        yield line(**fields)

@@ -1,0 +1,91 @@
+"""What a finished run comes to: its numbers, and the files of its artifact.
+
+Belongs here: which files are published and which of them count as content. Does not: how each is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from marin_assets.gpt2.checkpoints import Checkpoints
+from marin_assets.gpt2.config import TrainingConfig
+from marin_assets.gpt2.corpus import Corpus
+from marin_assets.gpt2.evaluation import Evaluation
+from marin_assets.gpt2.hf_export import to_hf
+from marin_assets.gpt2.metrics import StepMetrics
+from marin_assets.gpt2.model import Gpt2
+from marin_assets.gpt2.report import write_loss_plot, write_samples, write_summary
+
+if TYPE_CHECKING:
+    from marin_assets.artifacts.artifact_writer import ArtifactWriter
+
+
+@dataclass(frozen=True)
+class TrainingStats:
+    """What a run came to. Losses are nats per token."""
+
+    steps: int
+    parameters: int
+    vocabulary_size: int
+    train_tokens: int
+    """Tokens of the training split."""
+    dropped_tokens: int
+    """Of them, those at the end that fill no sequence."""
+    samples: int
+    """Sequences of one epoch."""
+    trained_tokens: int
+    """Tokens read in all steps."""
+    epochs: float
+    train_loss: float | None
+    """Of the last step; None where a stopped run lost its metrics."""
+    validation_loss: float | None
+    """After the last step; None where the validation split is too short."""
+    validation_bits_per_byte: float | None
+    resumed_at_step: int
+    """Updates that an earlier, stopped run had made; 0 for a run from the start."""
+    device: str
+    threads: int
+    train_seconds: float
+    """Of this run's steps, evaluations and checkpoints alone."""
+    tokens_per_second: float
+
+    def reproducible(self) -> dict[str, int | float | None]:
+        """The numbers that another run of the same settings shares."""
+        return {name: value for name, value in asdict(self).items() if name not in _OF_ONE_RUN}
+
+
+_OF_ONE_RUN = {"resumed_at_step", "device", "threads", "train_seconds", "tokens_per_second"}
+
+
+def publish(
+    model: Gpt2,
+    corpus: Corpus,
+    config: TrainingConfig,
+    checkpoints: Checkpoints,
+    steps: Sequence[StepMetrics],
+    evaluations: Sequence[Evaluation],
+    stats: TrainingStats,
+    out: ArtifactWriter,
+) -> None:
+    """Export, report, and hand every file to the artifact."""
+    exported = to_hf(
+        model,
+        out.directory / "hf",
+        tokenizer=corpus.tokenizer_path,
+        end_of_text=corpus.end_of_text,
+        end_of_text_id=corpus.end_of_text_id,
+    )
+    write_samples(out.path("samples.md"), model, corpus, config)
+    write_loss_plot(out.path("loss.png"), steps, evaluations)
+    write_summary(out.path("summary.json"), {"config": config.semantic(), "stats": {**stats.reproducible()}})
+    for checkpoint in checkpoints.complete():
+        for file in sorted(checkpoint.iterdir()):
+            out.add(f"checkpoints/{checkpoint.name}/{file.name}")
+    for name in exported:
+        out.add(f"hf/{name}")
+    for name in ("samples.md", "summary.json", "evaluations.jsonl"):
+        out.add(name)
+    out.add("metrics.jsonl", rows=len(steps), content=False)  # holds timings
+    out.add("loss.png", content=False)

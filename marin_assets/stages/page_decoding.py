@@ -1,0 +1,177 @@
+"""From a page's bytes to its HTML as text, or the reason why they are none.
+
+Belongs here: what must be known before any HTML parser sees the page. Does not: what the HTML says.
+"""
+
+import codecs
+import re
+import string
+from dataclasses import dataclass
+from enum import StrEnum
+
+_MAGIC = {
+    b"%PDF-": "a PDF",
+    b"\x89PNG\r\n\x1a\n": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"GIF87a": "a GIF picture",
+    b"GIF89a": "a GIF picture",
+    b"RIFF": "a RIFF container (WebP, WAV or AVI)",
+    b"\x1f\x8b": "gzip data",
+    b"\x28\xb5\x2f\xfd": "zstd data",
+    b"PK\x03\x04": "a zip archive or office document",
+    b"PK\x05\x06": "an empty zip archive",
+    b"\xd0\xcf\x11\xe0": "an old office document",
+    b"\x7fELF": "a program",
+    b"wOFF": "a font",
+    b"wOF2": "a font",
+    b"OggS": "Ogg media",
+    b"ID3": "MP3 audio",
+    b"{\\rtf": "an RTF document",
+}
+# UTF-32 before UTF-16, whose little-endian mark it begins with.
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+_PRESCAN_BYTES = 4096
+_DECLARED = re.compile(rb"""<(?:meta|\?xml)\b[^>]*?\b(?:charset|encoding)\s*=\s*["']?\s*([\w.:\-]+)""", re.IGNORECASE)
+# The WHATWG Encoding Standard reads these labels as their supersets, which Python's codecs keep apart.
+_SUPERSETS = {
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "iso8859-11": "cp874",
+    # A page that could be read so far as to find its declaration is not UTF-16.
+    "utf-16-le": "utf-8",
+    "utf-16-be": "utf-8",
+}
+_TAG = re.compile(r"<[a-zA-Z!/?]")
+_SPACE = (string.whitespace + "\0").encode()
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class Refusal(StrEnum):
+    """Why a page is given to no parser. The values are those of a row's `status`."""
+
+    empty = "empty"
+    not_html = "not_html"
+    too_large = "too_large"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A page that is given to no parser."""
+
+    refusal: Refusal
+    reason: str | None
+
+
+def decode_page(page: bytes | str, max_page_bytes: int) -> str | Refused:
+    """A page's HTML, without NUL and lone surrogates, or why it is refused.
+
+    Bytes that the page's encoding does not have become U+FFFD; none are an error.
+    """
+    size = len(page) if isinstance(page, bytes) or page.isascii() else len(page.encode("utf-8", "surrogatepass"))
+    if size > max_page_bytes:
+        return Refused(Refusal.too_large, f"the page is longer than {max_page_bytes:,} bytes")
+    if isinstance(page, bytes):
+        if not page.strip(_SPACE):
+            return Refused(Refusal.empty, None)
+        kind = _kind(page)
+        if kind is not None:
+            return Refused(Refusal.not_html, f"the page is {kind}")
+        page = _decode(page)
+    text = _SURROGATE.sub("\ufffd", page).replace("\0", "").removeprefix("\ufeff")
+    if not text.strip():
+        return Refused(Refusal.empty, None)
+    kind = _kind(text[:16].encode("latin-1", "replace"))
+    if kind is not None:
+        return Refused(Refusal.not_html, f"the page is {kind}")
+    if _TAG.search(text) is None:
+        return Refused(Refusal.not_html, "the page has no HTML tag")
+    return text
+
+
+def _kind(page: bytes) -> str | None:
+    start = page.lstrip(b"\r\n\t ")
+    return next((kind for magic, kind in _MAGIC.items() if page.startswith(magic) or start.startswith(magic)), None)
+
+
+def _decode(page: bytes) -> str:
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if page.startswith(mark):
+            return page[len(mark) :].decode(encoding, "replace")
+    utf16 = _utf16_without_mark(page)
+    if utf16 is not None:
+        return page.decode(utf16, "replace")
+    declared = _declared_encoding(page)
+    utf8 = _decode_utf8(page)
+    # Bytes above ASCII that are valid UTF-8 are hardly ever anything else, whatever the page declares.
+    if utf8 is not None and (declared is None or not utf8.isascii()):
+        return utf8
+    if declared is None or (declared == "utf-8" and not _is_damaged_utf8(page)):
+        declared = declared or _detected_encoding(page)
+    elif declared == "utf-8":
+        declared = _detected_encoding(page)
+    return page.decode(declared, "replace")
+
+
+def _decode_utf8(page: bytes) -> str | None:
+    """The page as UTF-8 if it is that from its start on; a character that the page's end cuts off is left out."""
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(page, final=False)
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_damaged_utf8(page: bytes) -> bool:
+    """Whether most of the characters above ASCII are not UTF-8, so that a declaration of it must be wrong."""
+    text = page.decode("utf-8", "replace")
+    return text.count("\ufffd") > sum(not character.isascii() for character in text) / 2
+
+
+def _utf16_without_mark(page: bytes) -> str | None:
+    """UTF-16 shows by its zeros: markup is ASCII, so every other byte of it is one."""
+    sample = page[:_PRESCAN_BYTES]
+    half = len(sample) // 2
+    if half and sample[1::2].count(0) > 0.7 * half and sample[::2].count(0) < 0.1 * half:
+        return "utf-16-le"
+    if half and sample[::2].count(0) > 0.7 * half and sample[1::2].count(0) < 0.1 * half:
+        return "utf-16-be"
+    return None
+
+
+def _declared_encoding(page: bytes) -> str | None:
+    """The encoding that the page names, by the WHATWG's table of labels; None for names that it does not have."""
+    from resiliparse.parse.encoding import map_encoding_to_html5
+
+    declaration = _DECLARED.search(page, 0, _PRESCAN_BYTES)
+    if declaration is None:
+        return None
+    return _python_codec(map_encoding_to_html5(declaration[1].decode("ascii", "replace"), fallback_utf8=False))
+
+
+def _detected_encoding(page: bytes) -> str:
+    """The most likely encoding of a page that is not UTF-8."""
+    from charset_normalizer import from_bytes
+    from resiliparse.parse.encoding import detect_encoding
+
+    detected = _python_codec(detect_encoding(page, max_len=len(page)))
+    if detected is not None and detected != "utf-8":
+        return detected
+    match = from_bytes(page).best()
+    return "cp1252" if match is None or match.encoding in {"ascii", "utf_8"} else match.encoding
+
+
+def _python_codec(encoding: str | None) -> str | None:
+    if encoding is None:
+        return None
+    try:
+        name = codecs.lookup(encoding).name
+    except LookupError:
+        return None
+    return _SUPERSETS.get(name, name)
