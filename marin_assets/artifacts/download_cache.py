@@ -27,6 +27,10 @@ _DEFAULT_LIMIT_GIB = 20.0
 _SHARE_LEFT = 0.9
 """What eviction leaves of the limit, so that the next file does not cause another one."""
 
+_holding = threading.Lock()
+_held_by_this_process: dict[Path, int] = {}
+"""Descriptors of the lock files of artifacts in use, by path; the kernel drops the locks when the process ends."""
+
 
 def cache_limit_bytes() -> int:
     """`MARIN_CACHE_GIB`, or 20 GiB. Raises `SettingsError` where it is no positive number."""
@@ -54,7 +58,6 @@ class DownloadCache:
 
     folder: Path
     limit_bytes: int
-    _locks: dict[str, int] = field(default_factory=dict)
     _known_bytes: int | None = None
     _changing: threading.Lock = field(default_factory=threading.Lock)
 
@@ -104,17 +107,20 @@ class DownloadCache:
 
     def _use(self, artifact: str) -> None:
         """Keep others from removing this artifact's files until this process ends."""
-        with self._changing:
-            if artifact not in self._locks:
-                with self._explained():
-                    descriptor = self._open_lock(artifact)
+        path = self._lock_file(artifact)
+        with _holding:
+            if path not in _held_by_this_process:
+                descriptor = self._open(path)
                 fcntl.flock(descriptor, fcntl.LOCK_SH)
-                self._locks[artifact] = descriptor
+                _held_by_this_process[path] = descriptor
 
-    def _open_lock(self, artifact: str) -> int:
-        path = self.folder / "in-use" / _flat(artifact)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    def _lock_file(self, artifact: str) -> Path:
+        return self.folder / "in-use" / _flat(artifact)
+
+    def _open(self, lock_file: Path) -> int:
+        with self._explained():
+            lock_file.parent.mkdir(parents=True, exist_ok=True)
+            return os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
     def _grown(self, size: int) -> None:
         with self._changing:
@@ -141,7 +147,7 @@ class DownloadCache:
     @contextmanager
     def _unused(self, path: Path) -> Iterator[bool]:
         """Lock a file's artifact against use; gives False where somebody uses it."""
-        descriptor = self._open_lock(path.relative_to(self.folder / "files").parts[0])
+        descriptor = self._open(self._lock_file(path.relative_to(self.folder / "files").parts[0]))
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield True

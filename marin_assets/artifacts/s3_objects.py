@@ -29,6 +29,8 @@ MULTIPART_BYTES = 64 << 20
 _PART_BYTES = 16 << 20
 _MOST_PARTS = 10_000
 _PARALLEL_PARTS = 4
+_QUICK_SECONDS = 5.0
+"""What a request may take whose failure must be known soon; a fraction of the time after which a lease is stale."""
 _DIGEST = "marin-digest"
 _CREDENTIALS_LIFETIME = timedelta(minutes=5)
 
@@ -76,18 +78,17 @@ class S3Objects:
         bucket, _, prefix = root.removeprefix("s3://").rstrip("/").partition("/")
         if not bucket or not root.startswith("s3://"):
             raise SettingsError(f"{root!r} names no bucket. Set MARIN_PREFIX to s3://<bucket>/<prefix>.")
-        provider = options.credential_provider
-        region = options.region
-        if provider is None and options.access_key_id is None:
-            provider, region = _found_credentials(region)
-        config = _config(options, region, with_keys=provider is None)
+        provider, region = None, options.region
+        if options.access_key_id is None:
+            provider, region = _found_credentials(options)
+        config = _config(options, region)
         objects = cls(
             root=f"s3://{bucket}/{prefix.strip('/')}".rstrip("/"),
             bucket=bucket,
             endpoint=options.endpoint_url,
             bulk=_store(bucket, prefix, config, provider, request_seconds=240, tries=10, give_up_seconds=480),
             patient=_store(bucket, prefix, config, provider, request_seconds=30, tries=10, give_up_seconds=180),
-            quick=_store(bucket, prefix, config, provider, request_seconds=5, tries=3, give_up_seconds=8),
+            quick=_store(bucket, prefix, config, provider, request_seconds=_QUICK_SECONDS, tries=3, give_up_seconds=8),
         )
         objects._probe()
         return objects
@@ -237,13 +238,13 @@ def _hashed_parts(path: Path, part_bytes: int, hasher: xxhash.xxh3_128) -> Itera
             yield part
 
 
-def _config(options: S3Options, region: str | None, *, with_keys: bool) -> "S3Config":
+def _config(options: S3Options, region: str | None) -> "S3Config":
     config: S3Config = {}
     if region:
         config["region"] = region
     if options.endpoint_url:
         config["endpoint"] = options.endpoint_url
-    if with_keys and options.access_key_id and options.secret_access_key:
+    if options.access_key_id and options.secret_access_key:
         config["access_key_id"] = options.access_key_id
         config["secret_access_key"] = options.secret_access_key
         if options.session_token:
@@ -277,17 +278,19 @@ def _store(
     )
 
 
-def _found_credentials(region: str | None) -> "tuple[S3CredentialProvider, str | None]":
+def _found_credentials(options: S3Options) -> "tuple[S3CredentialProvider, str | None]":
     """Credentials where AWS's own tools find them: profiles, single sign-on, containers, machines; and the region."""
     import boto3  # type: ignore[import-untyped]  # ships no types
     from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]  # ships no types
     from obstore.auth.boto3 import Boto3CredentialProvider
 
     try:
-        session = boto3.Session()
-        return Boto3CredentialProvider(session, ttl=_CREDENTIALS_LIFETIME), region or session.region_name
+        session = boto3.Session(profile_name=options.profile)
+        provider = Boto3CredentialProvider(session, ttl=_CREDENTIALS_LIFETIME)
     except (BotoCoreError, ValueError) as error:
-        said = f" ({error})" if isinstance(error, BotoCoreError) else ""
+        profile = f" by the profile {options.profile}" if options.profile else ""
         raise StorageError(
-            f"no credentials for S3{said}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
+            f"no credentials for S3{profile} ({type(error).__name__}). Set AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
         ) from None
+    return provider, options.region or session.region_name

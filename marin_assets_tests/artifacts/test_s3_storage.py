@@ -1,5 +1,6 @@
 """What is particular to artifacts on S3: the order of requests, faults of server and network, wrong settings."""
 
+import os
 import threading
 import time
 import traceback
@@ -275,8 +276,34 @@ def test_a_profile_gives_credentials_where_there_are_no_keys(
     credentials.write_text(f"[work]\naws_access_key_id={ACCESS_KEY}\naws_secret_access_key={SECRET_KEY}\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(credentials))
     monkeypatch.setenv("AWS_PROFILE", "work")
-    options = S3Options(endpoint_url=s3_server.endpoint, region="us-east-1")
+    options = S3Options.from_environment(os.environ | {"AWS_ENDPOINT_URL": s3_server.endpoint})
+    assert options.access_key_id is None
     published(ArtifactStore(S3Storage.open(site.root, cache=tmp_path / "cache", options=options)), FILES)
+
+
+def test_a_dagster_resource_configures_it(
+    s3_server: S3Server, site: S3Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its own fields, or by the usual variables where it has none."""
+    from dagster_aws.s3 import S3Resource
+
+    resource = S3Resource(
+        endpoint_url=s3_server.endpoint,
+        region_name="eu-west-1",
+        aws_access_key_id=ACCESS_KEY,
+        aws_secret_access_key=SECRET_KEY,
+    )
+    assert S3Options.from_resource(resource) == S3Options("eu-west-1", s3_server.endpoint, ACCESS_KEY, SECRET_KEY)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_server.endpoint)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    options = S3Options.from_resource(S3Resource())
+    assert options.endpoint_url == s3_server.endpoint
+    published(ArtifactStore(S3Storage.open(site.root, cache=tmp_path / "cache", options=options)), FILES)
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    assert S3Options.from_resource(S3Resource()).endpoint_url is None
+    with pytest.raises(SettingsError, match=r"missing.*AWS_PROFILE"):
+        S3Options.from_resource(S3Resource(profile_name="missing"))
 
 
 class TestWrongSettings:
@@ -330,8 +357,9 @@ class TestWrongSettings:
         assert "AWS_ENDPOINT_URL (now http://s3.invalid:9000)" in said
         assert "pass-word" not in said
 
-    def test_a_server_that_does_not_answer(self, s3_server: S3Server) -> None:
-        s3_server.faults.append(Fault("GET", "/", delay_seconds=6, times=3))
+    def test_a_server_that_does_not_answer(self, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(s3_objects, "_QUICK_SECONDS", 0.5)
+        s3_server.faults.append(Fault("GET", "/", delay_seconds=1, times=3))
         said = self.refused(s3_server.options)
         assert "did not answer in time" in said
         assert "AWS_ENDPOINT_URL" in said
@@ -340,19 +368,18 @@ class TestWrongSettings:
         s3_server.faults.append(Fault("GET", "/", status="503 Service Unavailable", times=9))
         assert "AWS_ENDPOINT_URL" in self.refused(s3_server.options)
 
-    def test_no_credentials_at_all(self, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_no_credentials_at_all(self, s3_server: S3Server) -> None:
         said = self.refused(S3Options(endpoint_url=s3_server.endpoint))
         assert "no credentials for S3" in said
         assert "AWS_ACCESS_KEY_ID" in said
-        monkeypatch.setenv("AWS_PROFILE", "missing")
-        assert "missing" in self.refused(S3Options(endpoint_url=s3_server.endpoint))
+        said = self.refused(S3Options(endpoint_url=s3_server.endpoint, profile="missing"))
+        assert "no credentials for S3 by the profile missing" in said
 
-    def test_a_provider_that_fails(self, s3_server: S3Server) -> None:
-        def provider() -> None:
-            raise RuntimeError(f"cannot log in with {SECRET_KEY}")
-
-        options = S3Options(endpoint_url=s3_server.endpoint, credential_provider=provider)  # type: ignore[arg-type]  # on purpose
-        assert "AWS_ACCESS_KEY_ID" in self.refused(options)
+    def test_a_login_that_fails(self, s3_server: S3Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        config = tmp_path / "config"
+        config.write_text(f"[profile work]\ncredential_process = sh -c 'echo {SECRET_KEY} >&2; false'\n")
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(config))
+        assert "AWS_PROFILE" in self.refused(S3Options(endpoint_url=s3_server.endpoint, profile="work"))
 
     @pytest.mark.parametrize("root", ["s3://", "s3:///prefix"])
     def test_no_bucket_named(self, s3_server: S3Server, root: str) -> None:

@@ -76,6 +76,17 @@ def test_nothing_is_visible_before_it_is_published(store: ArtifactStore, elsewhe
     assert elsewhere.artifact("pages", recipe().fingerprint) is not None
 
 
+def test_a_build_is_published_by_another_handle_on_the_same_store(site: Site, store: ArtifactStore) -> None:
+    """Dagster's I/O manager opens the store anew for each output."""
+    build = begun(store)
+    write_files(build.out, FILES)
+    ArtifactStore(site.open()).publish(build)
+    assert store.decide(recipe()).artifact is not None
+    other = begun(store, recipe(code_version="c2"))
+    ArtifactStore(site.open()).abandon(other, keep=False)
+    assert not other.out.directory.exists()
+
+
 def test_only_added_files_are_published_and_nothing_stays_behind(site: Site, store: ArtifactStore) -> None:
     build = begun(store)
     write_files(build.out, {"kept.txt": b"kept"})
