@@ -220,7 +220,9 @@ def _without(text: pl.Series, spans: Spans) -> pl.Series:
             first, last = bounds[len(changed) : len(changed) + 2]
             places = list(zip(starts[first:last], ends[first:last], strict=True))
             changed.append(remove_spans(content, places, blocks).decode())
-    return text.scatter(rows, pl.Series(changed, dtype=pl.String)) if changed else text
+    chosen = np.arange(len(text))
+    chosen[rows] = len(text) + np.arange(len(rows))
+    return pl.concat([text, pl.Series("text", changed, dtype=pl.String)]).gather(chosen)
 
 
 def _total(parts: list[ConsolidateStats], filters: list[AttributeFilter]) -> ConsolidateStats:

@@ -89,7 +89,7 @@ def _by_hash(records: Records) -> tuple[Records, NDArray[np.bool_]]:
         same_high = high[1:] == high[:-1]
     first = np.ones(len(records), dtype=bool)
     first[1:] = ~(same_high & (low[1:] == low[:-1]))
-    return records[order], first
+    return np.take(records, order), first  # many times faster than records[order]
 
 
 def places_in_order(records: Records) -> Records:
