@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-_BATCH_BYTES = 16 << 20
+_BATCH_BYTES = 8 << 20
 
 
 class FilterType(StrEnum):
