@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -47,7 +47,7 @@ COLUMNS = (
 )
 
 _SPLIT_SEED = 2019
-_SLICE_BYTES = 64 << 20
+_SLICE_ROWS = 256
 _BATCH_CHARACTERS = 1 << 18
 
 _log = logging.getLogger(__name__)
@@ -200,36 +200,43 @@ def _parts(documents: Artifact, tokenizer: TokenizerFile, config: TokenizeConfig
 
 def _tokenize_part(part: _Part) -> _PartStats:
     """Write one shard of each split."""
-    encoder = TextEncoder.load(part.tokenizer, part.engine)
-    sizes = _document_sizes(part.documents)
-    in_validation = _in_validation(sizes["id"], part.validation_fraction)
+    encoder = _encoder(part.tokenizer, part.tokenizer_digest, part.engine)
+    documents = _read_part(part.documents)
+    in_validation = _in_validation(documents["id"], part.validation_fraction)
     with threads_are_ours():
         return _PartStats(
             vocabulary=encoder.vocabulary,
-            train=_tokenize_split(part, TRAIN, sizes, ~in_validation, encoder),
-            validation=_tokenize_split(part, VALIDATION, sizes, in_validation, encoder),
+            train=_tokenize_split(part, TRAIN, documents.filter(~in_validation), encoder),
+            validation=_tokenize_split(part, VALIDATION, documents.filter(in_validation), encoder),
         )
 
 
-def _document_sizes(path: Path) -> pl.DataFrame:
-    """Columns `id` and `text_bytes`: one row a document, without its text."""
+@lru_cache(maxsize=1)
+def _encoder(tokenizer: Path, digest: str, engine: EngineName) -> TextEncoder:  # noqa: ARG001 - part of the key
+    """One for all the parts of a process: a large vocabulary takes as long to load as 50 MB of text to encode."""
+    return TextEncoder.load(tokenizer, engine)
+
+
+def _read_part(path: Path) -> pl.DataFrame:
+    """Columns `id` and `text` of a part, whose size its makers bound."""
     import polars as pl
 
     try:
-        table = pl.scan_parquet(path)
-        schema = table.collect_schema()
+        schema = pl.read_parquet_schema(path)
         if not schema.get("id") == schema.get("text") == pl.String():
             raise InputError(
                 f"{path}: needs the string columns `id` and `text`; it has {dict(schema)}. "
                 "Give the parts of consolidated_documents, or Parquet files of that shape."
             )
-        sizes = table.select("id", text_bytes=pl.col("text").str.len_bytes()).collect()
+        documents = pl.read_parquet(path, columns=["id", "text"])
     except pl.exceptions.PolarsError as error:
         raise InputError(f"{path}: cannot be read as documents: {error}. Build the documents again.") from error
-    without = sizes.with_row_index("row").filter(pl.col("id").is_null() | pl.col("text_bytes").is_null())
+    without = documents.select(pl.any_horizontal(pl.all().is_null()).arg_true())
     if len(without):
-        raise InputError(f"{path}: row {without['row'][0]} has no `id` or no `text`. Drop such rows before this stage.")
-    return sizes
+        raise InputError(
+            f"{path}: row {without.item(0, 0)} has no `id` or no `text`. Drop such rows before this stage."
+        )
+    return documents
 
 
 def _in_validation(ids: pl.Series, fraction: float) -> pl.Series:
@@ -244,10 +251,10 @@ def _in_validation(ids: pl.Series, fraction: float) -> pl.Series:
     return pl.Series((value < threshold for value in hashes), dtype=pl.Boolean)
 
 
-def _tokenize_split(
-    part: _Part, split: str, sizes: pl.DataFrame, chosen: pl.Series, encoder: TextEncoder
-) -> _ShardStats:
-    """Write the shard of one split from the documents that are `chosen`."""
+def _tokenize_split(part: _Part, split: str, documents: pl.DataFrame, encoder: TextEncoder) -> _ShardStats:
+    """Write the shard of one split."""
+    import polars as pl
+
     writer = TokenShardWriter(
         part.directory / split / part.name,
         part.scratch / f"{split}-{part.name}",
@@ -255,18 +262,16 @@ def _tokenize_split(
         metadata=_metadata(encoder.vocabulary, part.tokenizer_digest),
     )
     with writer:
-        pieces = _pieces(part.documents, sizes["text_bytes"], chosen, encoder)
-        for tokens in _map_in_threads(partial(_encode, encoder), _batches(pieces), part.threads):
+        for tokens in _map_in_threads(partial(_encode, encoder), _batches(_pieces(documents, encoder)), part.threads):
             writer.append(tokens.token_ids, tokens.row_ends, tokens.document_ids)
-    documents = sizes.filter(chosen).with_columns(tokens=writer.row_lengths())
     path = part.directory / _document_ids_name(split, part.name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_part(path, documents, COLUMNS)
+    write_part(path, documents.select("id", tokens=pl.Series(writer.row_lengths())), COLUMNS)
     return _ShardStats(
         name=part.name,
         documents=len(documents),
         tokens=writer.counts.tokens,
-        text_bytes=int(documents["text_bytes"].sum()),
+        text_bytes=int(documents["text"].str.len_bytes().sum()),
         longest_document_tokens=int(writer.row_lengths().max(initial=0)),
     )
 
@@ -297,27 +302,14 @@ class _Tokens:
     document_ids: list[str]
 
 
-def _pieces(path: Path, text_bytes: pl.Series, chosen: pl.Series, encoder: TextEncoder) -> Iterator[_Piece]:
-    """The chosen documents, read some at a time, each in pieces that can be encoded one by one."""
-    for frame in _slices(path, text_bytes, chosen):
-        for document_id, text in frame.iter_rows():
+def _pieces(documents: pl.DataFrame, encoder: TextEncoder) -> Iterator[_Piece]:
+    """The documents, each in pieces that can be encoded one by one."""
+    for frame in documents.iter_slices(_SLICE_ROWS):
+        for document_id, text in zip(frame["id"].to_list(), frame["text"].to_list(), strict=True):
             *before, last = encoder.pieces(text)
             for piece in before:
                 yield _Piece(document_id, piece, ends_document=False)
             yield _Piece(document_id, last, ends_document=True)
-
-
-def _slices(path: Path, text_bytes: pl.Series, chosen: pl.Series) -> Iterator[pl.DataFrame]:
-    """`id` and `text` of the chosen documents, about `_SLICE_BYTES` of the file at a time."""
-    import polars as pl
-
-    rows_in_slices = (text_bytes.cum_sum() // _SLICE_BYTES).rle().struct.field("len")
-    start = 0
-    for rows in rows_in_slices:
-        mask = chosen.slice(start, rows)
-        if mask.any():
-            yield pl.scan_parquet(path).select("id", "text").slice(start, rows).collect().filter(mask)
-        start += rows
 
 
 def _batches(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:

@@ -153,7 +153,7 @@ def test_workers_and_batches_do_not_change_a_byte(
         for workers in (1, 2)
     ]
     monkeypatch.setattr(tokenize_module, "_BATCH_CHARACTERS", 100)
-    monkeypatch.setattr(tokenize_module, "_SLICE_BYTES", 500)
+    monkeypatch.setattr(tokenize_module, "_SLICE_ROWS", 3)
     digests.append(run(tmp_path / "tiny batches", documents, tokenizer)[0].content_digest)
     assert len(set(digests)) == 1
 
