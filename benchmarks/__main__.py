@@ -9,13 +9,13 @@ from collections.abc import Callable
 from benchmarks.results_page import replace_section
 
 
-def _training() -> str:
-    from benchmarks.training import measure
+def _tokenization() -> str:
+    from benchmarks.tokenization import measure
 
     return measure()
 
 
-BENCHMARKS: dict[str, Callable[[], str]] = {"training": _training}
+BENCHMARKS: dict[str, Callable[[], str]] = {"tokenization": _tokenization}
 
 
 def main(names: list[str]) -> None:

@@ -10,6 +10,7 @@ common words are those that the tokenizer learned first; the rare ones are joine
 
 import re
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import xxhash
 from tokenizers import Tokenizer
 
 from marin_assets.stages.tables import Column, part_name, write_part
+from marin_assets.workers import map_shards
 
 COLUMNS = (Column("id", "string", ""), Column("text", "string", ""))
 _WORDS = 2_000_000
@@ -28,24 +30,32 @@ _WORDS_IN_DOCUMENT = 700  # median
 _MARKS = (", ", ". ", ".\n\n", "; ", ' "', ") ", " (", ": ", "!\n", "? ")
 
 
-def write_corpus(folder: Path, tokenizer: Path, total_bytes: int, parts: int) -> int:
-    """Write `part-*.parquet` with `id` and `text`. Returns the bytes of text."""
-    words = _words(tokenizer)
-    written = 0
-    for part in range(parts):
-        texts: list[str] = []
-        size = 0
-        for text in _documents(words, seed=part):
-            texts.append(text)
-            size += len(text.encode())
-            if size >= total_bytes / parts:
-                break
-        ids = [xxhash.xxh3_128_hexdigest(text.encode()) for text in texts]
-        write_part(folder / part_name(part, parts), pl.DataFrame({"id": ids, "text": texts}), COLUMNS)
-        written += size
-    return written
+def write_corpus(folder: Path, tokenizer: Path, total_bytes: int, parts: int) -> None:
+    """Write `part-*.parquet` with `id` and `text`, in processes of their own, which leave this one small."""
+    folder.mkdir()
+    write = partial(_write_part, folder, tokenizer, total_bytes // parts, parts)
+    for _ in map_shards(write, range(parts)):
+        pass
 
 
+def _write_part(folder: Path, tokenizer: Path, part_bytes: int, parts: int, part: int) -> None:
+    texts: list[str] = []
+    size = 0
+    for text in _documents(_words(tokenizer), seed=part):
+        texts.append(text)
+        size += len(text.encode())
+        if size >= part_bytes:
+            break
+    ids = [xxhash.xxh3_128_hexdigest(text.encode()) for text in texts]
+    write_part(folder / part_name(part, parts), pl.DataFrame({"id": ids, "text": texts}), COLUMNS)
+
+
+def text_bytes(folder: Path) -> int:
+    """Bytes of text in a corpus."""
+    return int(pl.scan_parquet(folder / "*.parquet").select(pl.col("text").str.len_bytes().sum()).collect().item())
+
+
+@cache
 def _words(tokenizer: Path) -> np.ndarray:
     """All words with the white space or mark before them, by rank."""
     by_id = sorted((token_id, token) for token, token_id in Tokenizer.from_file(str(tokenizer)).get_vocab().items())
