@@ -133,8 +133,8 @@ def _section(results: Results, tokenizer: Path) -> Iterator[str]:
         f"{machine()}; {versions}. `python -m benchmarks tokenization`: seeded text in {PARTS} Parquet files, of which "
         f"all but gigatoken are given the first {SAMPLE}; `{tokenizer.name}`. Whole processes, the start of the "
         f"interpreter included; medians of {ROUNDS[OURS_GIGATOKEN]} turns for gigatoken, {ROUNDS[PLAIN]} for "
-        f"`tokenizers`, {ROUNDS[DATATROVE]} for datatrove. Memory is that of the largest process. Ours also hashes ids, "
-        "checks ranges, and compresses and digests the cache."
+        f"`tokenizers`, {ROUNDS[DATATROVE]} for datatrove. Memory is that of the largest process. Ours also hashes "
+        "ids, checks ranges, and compresses and digests the cache."
     )
     yield _table(results)
     yield "\n".join(_targets(results))
