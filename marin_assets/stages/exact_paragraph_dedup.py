@@ -26,7 +26,7 @@ import numpy as np
 from pydantic import Field
 
 from marin_assets.artifacts.stage_config import OPERATIONAL, StageConfig
-from marin_assets.errors import InputError
+from marin_assets.stages.document_parts import IdRange, check_ranges, read_documents
 from marin_assets.stages.memory_budget import affordable_workers
 from marin_assets.stages.paragraphs import Blocks, split_blocks, split_lines
 from marin_assets.stages.repeated_paragraphs import (
@@ -42,12 +42,10 @@ from marin_assets.stages.repeated_paragraphs import (
     read_range,
     write_run,
 )
-from marin_assets.stages.tables import PART_BYTES, Column, batches, column_types, require_columns, write_part
+from marin_assets.stages.tables import PART_BYTES, Column, batches, column_types, write_part
 from marin_assets.workers import map_shards
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from marin_assets.artifacts.artifact import Artifact
     from marin_assets.artifacts.artifact_writer import ArtifactWriter
 
@@ -61,7 +59,6 @@ REPORTED_CHARACTERS = 200
 _BATCH_BYTES = 16 << 20
 _PART_MEMORY = 2 * PART_BYTES
 """Peak memory of a worker that reads a part, beside its records."""
-_WIDEST_TEXT = 2**32 - 1
 
 
 class Unit(StrEnum):
@@ -135,7 +132,7 @@ def exact_paragraph_dedup(
 
     read = partial(_read_part, config=config, scratch=scratch, records_per_run=records_per_worker)
     parts = list(map_shards(read, list(enumerate(paths)), workers=workers))
-    _check_order(paths, parts)
+    check_ranges(part.ids for part in parts)
     runs = tuple(run for part in parts for run in part.runs)
 
     count = max(1, -(-sum(run.count for run in runs) // records_per_worker)) if runs else 0
@@ -174,9 +171,8 @@ class _Part:
     """What was found in one part."""
 
     runs: tuple[Run, ...]
+    ids: IdRange
     rows: int
-    first_id: str | None
-    last_id: str | None
     paragraphs: int
     too_short: int
     text_bytes: int
@@ -186,8 +182,11 @@ def _read_part(
     shard: tuple[int, Path], *, config: ExactParagraphDedupConfig, scratch: Path, records_per_run: int
 ) -> _Part:
     """Find and hash the paragraphs of one part."""
+    import polars as pl
+
     number, path = shard
-    frame = _read_documents(path)
+    frame, ids = read_documents(path, ["id", "text"])
+    frame = frame.with_columns(frame["text"].cast(pl.Binary))
     runs: list[Run] = []
     held: list[Records] = []
     paragraphs = too_short = row = 0
@@ -212,43 +211,8 @@ def _read_part(
         if len(records):
             held.append(records)
     flush()
-    ids = frame["id"]
-    first_id, last_id = (ids[0], ids[-1]) if len(ids) else (None, None)
     text_bytes = int(frame["text"].bin.size().sum())
-    return _Part(tuple(runs), frame.height, first_id, last_id, paragraphs, too_short, text_bytes)
-
-
-def _read_documents(path: Path) -> pl.DataFrame:
-    """Ids and texts (as bytes) of one part, checked."""
-    import polars as pl
-
-    require_columns(path, ["id", "text"])
-    frame = pl.scan_parquet(path).select("id", pl.col("text").cast(pl.Binary)).collect()
-    for name in frame.columns:
-        if frame[name].has_nulls():
-            row = frame[name].is_null().arg_max()
-            raise InputError(f"{path}, row {row}: `{name}` is null. Make the documents with `normalize`.")
-    unsorted = (frame["id"] <= frame["id"].shift(1)).fill_null(value=False)
-    if unsorted.any():
-        row = unsorted.arg_max()
-        raise InputError(
-            f"{path}, row {row}: its id does not follow that of the row before. Parts must be sorted by `id`, each id "
-            "once; make them with `normalize`."
-        )
-    if (frame["text"].bin.size() > _WIDEST_TEXT).any():
-        raise InputError(f"{path} has a text of 4 GiB or more, too long for spans. Split that document.")
-    return frame
-
-
-def _check_order(paths: list[Path], parts: list[_Part]) -> None:
-    last: str | None = None
-    for path, part in zip(paths, parts, strict=True):
-        if last is not None and part.first_id is not None and part.first_id <= last:
-            raise InputError(
-                f"{path}, row 0: its id does not follow the last one of the part before. Parts must hold ascending "
-                "ranges of `id`; make them with `normalize`."
-            )
-        last = part.last_id or last
+    return _Part(tuple(runs), ids, frame.height, paragraphs, too_short, text_bytes)
 
 
 def _long_enough(texts: list[bytes], blocks: Blocks, minimum: int) -> Blocks:

@@ -9,25 +9,27 @@ no-break space separates for the eye too. Each line that is not blank belongs to
 
 - **fence**: a fenced code block (CommonMark §4.5), delimiters and blank lines included: one paragraph. Backticks or
   tildes, three or more; the info string of a backtick fence holds no backtick. It ends with a line of at least as
-  many of the same character and nothing else, else with the last non-blank line of its container. Since containers
-  (§5) are not parsed, a fence may be indented to any depth, and may follow block quote and list markers on its
-  line. Its content column is where it stands if it follows a list marker, three columns less if it is indented
-  by four or more, else 0. The closing fence begins no further than three columns behind the content column. A fence
-  behind a list marker or indented by four or more ends with its list item, before the first non-blank line that
-  begins left of the content column; one in a quote ends with the quote, before the first line without `>`.
+  many of the same character and nothing else. Unclosed, it runs to the last non-blank line of the document.
+  Since containers (§5) are not parsed, a fence may also follow block quote and list markers on its line, or be
+  indented by four columns or more. In a list item (behind a list marker, or indented so) it is closed by a line
+  whose fence stands in the item: at most three columns right of the item's content, which begins at the opening
+  fence, or three columns left of it if only the indent tells. Where no such line follows, it is no fence but text.
+  In a quote it ends with the quote, before the first line without `>`.
 - **heading**: an ATX heading (§4.2), a setext heading with its underline (§4.3), or a thematic break (§4.1). No
   paragraph, even when a text line stands right above or below it. Within a quote or a list item they are text.
   An underline below a run that begins with a list marker, `>`, `|` or an indent of four is none, as in CommonMark.
 - **text**: any other run of lines; a list, a quote, a table, an indented code block too. A paragraph.
 
-A block's bytes are whole lines: with indentation and trailing white space, without the last line's LF.
+A block's bytes are whole lines: with indentation and trailing white space, without the last line's LF. Blocks do not
+depend on one another: cut one out, with a blank line left in its place, and the others stay the same blocks. This is
+why a fence does not end where its list item does.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
@@ -219,9 +221,9 @@ class _Fence(NamedTuple):
     mark: int
     length: int
     quoted: bool
-    contained: bool
-    """It ends with the list item that it stands in."""
-    content_column: int
+    in_item: bool
+    columns: range
+    """Where the closing fence may stand; in a quote anywhere."""
 
     @staticmethod
     def opened_by(line: bytes) -> _Fence | None:
@@ -229,26 +231,20 @@ class _Fence(NamedTuple):
         if match is None:
             return None
         container, fence = match["container"], match["fence"]
-        column = _columns(container)
-        in_item = match["marker"] is not None
-        content_column = column if in_item else column - 3 if column > 3 else 0
-        quoted = b">" in container
-        return _Fence(fence[0], len(fence), quoted, not quoted and (in_item or column > 3), content_column)
+        column, quoted = _columns(container), b">" in container
+        in_item = not quoted and (match["marker"] is not None or column > 3)
+        content = column if match["marker"] is not None else max(0, column - 3)
+        return _Fence(fence[0], len(fence), quoted, in_item, range(content, (column if in_item else 0) + 4))
 
     def is_closed_by(self, line: bytes) -> bool:
         match = _CLOSING_FENCE.fullmatch(line)
         if match is None:
             return False
         container, fence = match["container"], match["fence"]
-        near = self.quoted or _columns(container) <= self.content_column + 3
-        return fence[0] == self.mark and len(fence) >= self.length and (b">" in container) == self.quoted and near
-
-    def is_outside(self, line: bytes) -> bool:
-        """Whether a non-blank line does not belong to the container that the fence stands in."""
-        content = line.lstrip(b" \t")
-        if self.quoted:
-            return not content.startswith(b">")
-        return self.contained and _columns(line[: len(line) - len(content)]) < self.content_column
+        stands_right = self.quoted or _columns(container) in self.columns
+        return (
+            stands_right and fence[0] == self.mark and len(fence) >= self.length and (b">" in container) == self.quoted
+        )
 
 
 def _columns(prefix: bytes) -> int:
@@ -260,37 +256,40 @@ def _mark_fences(lines: _Lines, kinds: NDArray[np.uint8], begins: NDArray[np.boo
     candidates = _lines_with_fence_marks(lines)
     documents = lines.document_of(np.array(candidates, dtype=np.int64))
     limits = lines.first_of_document[documents + 1].tolist()
+    never_closed: set[tuple[int, _Fence]] = set()
     position = 0
     while position < len(candidates):
         first, limit = candidates[position], limits[position]
         fence = _Fence.opened_by(lines.line(first))
-        if fence is None:
+        last = None
+        if fence is not None and fence.quoted:
+            last = _last_line_in_quote(fence, lines, first, limit)
+        elif fence is not None and (limit, fence) not in never_closed:
+            following = map(candidates.__getitem__, range(position + 1, len(candidates)))
+            closing = (line for line in takewhile(limit.__gt__, following) if fence.is_closed_by(lines.line(line)))
+            last = next(closing, None if fence.in_item else _last_text_line(lines, limit))
+            if last is None:  # nor will a later fence like this one be closed
+                never_closed.add((limit, fence))
+        if last is None:
             position += 1
-            continue
-        if fence.quoted or fence.contained:
-            following: Iterable[int] = range(first + 1, limit)
-        else:  # only lines with fence marks can end it
-            following = takewhile(limit.__gt__, map(candidates.__getitem__, range(position + 1, len(candidates))))
-        last = _last_line_of(fence, lines, following, limit)
-        kinds[first : last + 1] = FENCE
-        begins[first] = True
-        position = bisect_right(candidates, last, lo=position)
+        else:
+            kinds[first : last + 1] = FENCE
+            begins[first] = True
+            position = bisect_right(candidates, last, lo=position)
 
 
-def _last_line_of(fence: _Fence, lines: _Lines, following: Iterable[int], limit: int) -> int:
-    """Last line of an open fence.
-
-    Args:
-        following: the lines that can end it.
-        limit: the first line of the next document.
-    """
-    for index in following:
+def _last_line_in_quote(fence: _Fence, lines: _Lines, first: int, limit: int) -> int:
+    for index in range(first + 1, limit):
         line = lines.line(index)
-        if (fence.quoted or not lines.blank[index]) and fence.is_outside(line):
-            limit = index
-            break
+        if not line.lstrip(b" \t").startswith(b">"):
+            return index - 1
         if fence.is_closed_by(line):
             return index
+    return limit - 1
+
+
+def _last_text_line(lines: _Lines, limit: int) -> int:
+    """The last non-blank line before the line `limit`, in a document that has one."""
     while lines.blank[limit - 1]:
         limit -= 1
     return limit - 1

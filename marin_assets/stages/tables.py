@@ -55,14 +55,19 @@ def part_name(index: int, count: int) -> str:
 
 
 def write_part(path: Path, frame: pl.DataFrame, columns: Iterable[Column]) -> None:
-    """Write one part: zstd, the columns' types even when empty, row groups of at most 64 MiB of data.
-
-    A row that is larger by itself makes its group larger. The bytes depend on the rows alone: not on how the frame
-    is held in memory, nor on the number of threads.
-    """
+    """Write one part with these columns, of their types even when empty; otherwise as `write_frame`."""
     schema = polars_schema(columns)
-    frame = frame.select(list(schema)).cast(schema).rechunk()
-    frame.write_parquet(path, compression="zstd", row_group_size=_rows_per_group(_row_bytes(frame)), statistics=True)
+    write_frame(path, frame.select(list(schema)).cast(schema))
+
+
+def write_frame(path: Path, frame: pl.DataFrame) -> None:
+    """Write a frame as it is: zstd, row groups of at most 64 MiB of data.
+
+    A row that is larger by itself makes its group larger. The bytes depend on the rows alone: not on how the frame is
+    held in memory, nor on the number of threads.
+    """
+    rows = _rows_per_group(_row_bytes(frame))
+    frame.rechunk().write_parquet(path, compression="zstd", row_group_size=rows, statistics=True)
 
 
 def _rows_per_group(row_bytes: pl.Series) -> int:
@@ -111,5 +116,6 @@ def _row_bytes(frame: pl.DataFrame) -> pl.Series:
 
     bytes_of = [pl.lit(8 * frame.width, dtype=pl.UInt64)]
     bytes_of += [pl.col(name).str.len_bytes().fill_null(0) for name, kind in frame.schema.items() if kind == pl.String]
+    bytes_of += [pl.col(name).bin.size().fill_null(0) for name, kind in frame.schema.items() if kind == pl.Binary]
     bytes_of += [8 * pl.col(name).list.len().fill_null(0) for name, kind in frame.schema.items() if kind == pl.List]
     return frame.select(pl.sum_horizontal(bytes_of).cast(pl.UInt64).alias("bytes"))["bytes"]

@@ -105,28 +105,26 @@ def fence_end(lines: list[str], first: int) -> int | None:
     if fence is None or (fence[0][0] == "`" and "`" in rest[len(fence[0]) :]):
         return None
     quoted, column = ">" in prefix, len(prefix.expandtabs(4))
-    content_column = column if marker else column - 3 if column > 3 else 0
+    in_item = marker or column >= 4
+    leftmost = column if marker else max(0, column - 3)
+    rightmost = column + 3 if in_item else 3
     last = first
     for index in range(first + 1, len(lines)):
         line = lines[index]
-        content = line.lstrip(" \t")
-        if quoted and not content.startswith(">"):
-            break
+        if quoted and not line.lstrip(" \t").startswith(">"):
+            return last
+        closing = re.fullmatch("([ \t>]*)(`{3,}|~{3,})[ \t]*", line)
+        if (
+            closing
+            and (">" in closing[1]) == quoted
+            and closing[2][0] == fence[0][0]
+            and len(closing[2]) >= len(fence[0])
+            and (quoted or leftmost <= len(closing[1].expandtabs(4)) <= rightmost)
+        ):
+            return index
         if not blank(line):
-            indent = len(line[: len(line) - len(content)].expandtabs(4))
-            if not quoted and indent < content_column:
-                break
-            closing = re.fullmatch("([ \t>]*)(`{3,}|~{3,})[ \t]*", line)
-            if (
-                closing
-                and (">" in closing[1]) == quoted
-                and closing[2][0] == fence[0][0]
-                and len(closing[2]) >= len(fence[0])
-                and (quoted or len(closing[1].expandtabs(4)) <= content_column + 3)
-            ):
-                return index
             last = index
-    return last
+    return None if in_item and not quoted else last
 
 
 def repeated(

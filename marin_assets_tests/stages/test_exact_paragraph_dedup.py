@@ -123,7 +123,7 @@ def test_unsorted_documents_are_refused_by_file_and_row(tmp_path: Path) -> None:
     frame = pl.DataFrame({"id": ["a", "c", "b"], "text": ["x", "y", "z"]})
     frame.write_parquet(out.path("part-00000-of-00001.parquet"))
     out.add("part-00000-of-00001.parquet")
-    with pytest.raises(InputError, match=r"part-00000-of-00001.parquet, row 2: its id"):
+    with pytest.raises(InputError, match=r"part-00000-of-00001.parquet, row 2: its `id`"):
         exact_paragraph_dedup(in_memory.published(out), ExactParagraphDedupConfig(), in_memory.writer(tmp_path / "o"))
 
 

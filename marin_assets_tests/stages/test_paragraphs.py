@@ -98,9 +98,18 @@ def test_an_unclosed_fence_runs_to_the_end() -> None:
     assert blocks("```\na\n\n# b\n\n") == [("fence", "```\na\n\n# b")]
 
 
-def test_a_fence_ends_with_the_container_it_stands_in() -> None:
-    assert blocks("- ```\n  a\n\n  b\n\ntext") == [("fence", "- ```\n  a\n\n  b"), ("text", "text")]
+def test_a_fence_in_a_quote_ends_with_the_quote() -> None:
     assert blocks("> ```\n> a\ntext\n\nmore") == [("fence", "> ```\n> a"), ("text", "text"), ("text", "more")]
+
+
+def test_a_fence_in_a_list_item_that_is_never_closed_there_is_text() -> None:
+    assert blocks("- ```\n  a\n\n  b") == [("text", "- ```\n  a"), ("text", "  b")]
+    assert blocks("- ```\n  a\n\n```\nb\n```") == [("text", "- ```\n  a"), ("fence", "```\nb\n```")]
+    assert blocks("    ```\n\ntext\n\n```\nb\n\n```") == [
+        ("text", "    ```"),
+        ("text", "text"),
+        ("fence", "```\nb\n\n```"),
+    ]
 
 
 def test_backticks_in_the_info_string_make_it_inline_code() -> None:
