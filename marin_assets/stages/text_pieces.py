@@ -16,7 +16,17 @@ from collections.abc import Iterator
 # contraction end at what follows just as they do at the end, and a run of white space there has its next character
 # within the left part. What is right of it matches as before, because the expression does not look behind.
 # The following character is taken from a list, so that it does not matter whose Unicode tables are newer.
-_PUNCTUATION = r"""!-/:-@\[-`{-~、。，．：；！？「」『』（）【】《》…—’“”«»،؛؟।॥"""
+_PUNCTUATION = "".join(
+    (
+        r"!-/:-@\[-`{-~",  # ASCII
+        "«»،؛؟।॥",
+        "\u2010-\u2027\u2030-\u205e",  # dashes, quotes, bullets
+        "\u2190-\u245f\u2500-\u2775",  # arrows, mathematics, boxes, signs
+        "\u3001-\u3004\u3008-\u3020",  # CJK
+        "！（），．：；？［］｛｝～",
+        "\U0001f300-\U0001faff",  # emoji
+    )
+)
 _WHITE_SPACE = r" \t\n\r"
 _SAFE_CUT = re.compile(rf"[^\W_](?=[{_PUNCTUATION}{_WHITE_SPACE}])|[{_PUNCTUATION}](?=[{_WHITE_SPACE}])")
 _WINDOW = 1024

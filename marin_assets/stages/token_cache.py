@@ -226,11 +226,15 @@ class TokenCache:
         return sum(shard.tokens for shard in self.shards)
 
     def token_chunks(self, chunk_tokens: int = 1 << 22) -> Iterator[npt.NDArray[np.int32]]:
-        """The ids of all rows, flat and in order, in arrays of at most `chunk_tokens`."""
+        """The ids of all rows, flat and in order, in arrays of at most `chunk_tokens`.
+
+        Raises:
+            InputError: a shard does not hold what the ledger says.
+        """
         for shard in self.shards:
             if shard.tokens == 0:
                 continue
-            data = _open_array(self.directory / shard.name / FIELD / "data")
+            data = _open_array(self.directory / shard.name / FIELD / "data", shard.tokens)
             for start in range(0, shard.tokens, chunk_tokens):
                 yield np.asarray(data[start : min(start + chunk_tokens, shard.tokens)].read().result(), dtype=np.int32)
 
@@ -248,7 +252,7 @@ class TokenCache:
 
     def _row_ends(self, shard: ShardCounts) -> npt.NDArray[np.int64]:
         path = self.directory / shard.name / FIELD / "offsets"
-        stored = np.asarray(_open_array(path)[: shard.rows + 1].read().result(), dtype=np.int64)
+        stored = np.asarray(_open_array(path, shard.rows + 1)[: shard.rows + 1].read().result(), dtype=np.int64)
         if stored[0] != shard.rows or stored[-1] != shard.tokens:
             raise InputError(
                 f"{path}: holds {stored[0]} rows and {stored[-1]} tokens, and the ledger says {shard.rows} and "
@@ -274,6 +278,8 @@ def _array_spec(path: Path, data_type: str) -> dict[str, JsonValue]:
     return {
         "driver": "zarr3",
         "kvstore": {"driver": "file", "path": f"{path}/"},
+        # Else ids that are all 0 would give no file, and a reader could not tell that from a file that was lost.
+        "store_data_equal_to_fill_value": True,
         "metadata": {
             "shape": [_SHAPE],
             "data_type": data_type,
@@ -292,14 +298,17 @@ def _write_array(path: Path, values: npt.NDArray[np.int32] | npt.NDArray[np.int6
         array[start : start + len(chunk)].write(chunk).result()
 
 
-def _open_array(path: Path) -> tensorstore.TensorStore:
-    """Open an array that exists.
+def _open_array(path: Path, elements: int) -> tensorstore.TensorStore:
+    """Open an array of which `elements` were written.
 
     Raises:
-        InputError: it does not.
+        InputError: it, or one of its files, does not exist: where there is none, only zeros would be read.
     """
     import tensorstore as ts
 
+    for chunk in range(-(-elements // _CHUNK)):
+        if not (path / "c" / str(chunk)).is_file():
+            raise InputError(f"{path}: the file c/{chunk} is missing. Build token_cache again.")
     try:
         return ts.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{path}/"}}, open=True).result()
     except ValueError as error:

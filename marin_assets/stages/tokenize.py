@@ -109,11 +109,10 @@ def tokenize(
     Raises:
         InputError: there are no documents, a column or a text is missing, or the tokenizer cannot be used.
     """
-    tokenizer_path = out.path(TOKENIZER_NAME)
-    tokenizer_path.write_bytes(tokenizer.path.read_bytes())
+    out.path(TOKENIZER_NAME).write_bytes(tokenizer.path.read_bytes())
     if out.add(TOKENIZER_NAME).digest != tokenizer.digest:
         raise InputError(f"{tokenizer.path}: was changed since this run looked at it. Start the run again.")
-    parts = _parts(documents, tokenizer_path, tokenizer.digest, config, out)
+    parts = _parts(documents, tokenizer, config, out)
     done: list[_PartStats] = []
     for stats in map_shards(_tokenize_part, parts, workers=config.workers):
         done.append(stats)
@@ -171,9 +170,7 @@ class _PartStats:
     validation: _ShardStats
 
 
-def _parts(
-    documents: Artifact, tokenizer: Path, tokenizer_digest: str, config: TokenizeConfig, out: ArtifactWriter
-) -> list[_Part]:
+def _parts(documents: Artifact, tokenizer: TokenizerFile, config: TokenizeConfig, out: ArtifactWriter) -> list[_Part]:
     paths = documents.paths("part-*.parquet")
     cores = config.workers or available_cores()
     processes = max(1, min(cores, len(paths)))
@@ -181,8 +178,8 @@ def _parts(
         _Part(
             documents=path,
             name=part_name(index, len(paths)).removesuffix(".parquet"),
-            tokenizer=tokenizer,
-            tokenizer_digest=tokenizer_digest,
+            tokenizer=tokenizer.path,
+            tokenizer_digest=tokenizer.digest,
             validation_fraction=config.validation_fraction,
             threads=max(1, cores // processes),
             directory=out.directory,
@@ -211,9 +208,12 @@ def _document_sizes(path: Path) -> pl.DataFrame:
 
     try:
         table = pl.scan_parquet(path)
-        missing = {"id", "text"} - set(table.collect_schema())
-        if missing:
-            raise InputError(f"{path}: has no column {sorted(missing)}. Give Parquet files with `id` and `text`.")
+        schema = table.collect_schema()
+        if not schema.get("id") == schema.get("text") == pl.String():
+            raise InputError(
+                f"{path}: needs the string columns `id` and `text`; it has {dict(schema)}. "
+                "Give the parts of consolidated_documents, or Parquet files of that shape."
+            )
         sizes = table.select("id", text_bytes=pl.col("text").str.len_bytes()).collect()
     except pl.exceptions.PolarsError as error:
         raise InputError(f"{path}: cannot be read as documents: {error}. Build the documents again.") from error
