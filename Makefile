@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 # dagster.yaml lies here; it keeps what Dagster writes in .dagster.
 export DAGSTER_HOME := $(CURDIR)
 
+# Dagster's own advice on its command line, which says nothing about a run.
+KNOWN_WARNINGS := ignore:Function `asset_materialize_command`,ignore:Parameter `include_sources`
+
 .PHONY: run test test-all ui lint bench clean help
 
 help:  ## List the targets.
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 run: $(VENV)/installed  ## Take the quick-start pages to a trained model, then say where all is.
-	$(BIN)/dagster asset materialize -m marin_assets.definitions --select '*'
+	@PYTHONWARNINGS='$(KNOWN_WARNINGS)' $(BIN)/dagster asset materialize -m marin_assets.definitions --select '*'
 	@$(BIN)/marin-assets summary
 
 ui: $(VENV)/installed  ## Open the web interface on http://127.0.0.1:3000.

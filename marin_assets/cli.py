@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import click
-import yaml
-from pydantic import JsonValue
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from marin_assets import environment
@@ -34,10 +33,19 @@ def commands() -> None:
 def plan(config: Path | None) -> None:
     """What a run would reuse and what it would compute, and why, without running it."""
     from marin_assets.defs.plan import plan as planned
+    from marin_assets.defs.run_config import read_run_config
+    from marin_assets.stages.raw_html import raw_html
+    from marin_assets.stages.tokenizer_file import tokenizer_file
 
+    run = read_run_config(config)
+    store = ArtifactStore(open_storage(run.resource("artifacts", "root", environment.PREFIX.value)))
+    sources = {
+        "raw_html": raw_html(Path(run.resource("html_source", "input", environment.INPUT.value))).digest,
+        "tokenizer": tokenizer_file(run.resource("tokenizer", "tokenizer", environment.TOKENIZER.value)).digest,
+    }
     table = Table("asset", "cache", "why", box=None, pad_edge=False)
     colours = {"hit": "green", "miss": "yellow", "open": "cyan"}
-    for asset in planned(_store(), _source_digests(), _asset_settings(config)):
+    for asset in planned(store, sources, run.settings):
         table.add_row(asset.name, f"[{colours[asset.outcome]}]{asset.outcome}[/]", asset.reason)
     console.print(table)
 
@@ -45,9 +53,10 @@ def plan(config: Path | None) -> None:
 @commands.command()
 def summary() -> None:
     """The latest artifact of every asset: rows, bytes, what became of them, and where they are."""
+    from marin_assets.defs.recipes import CACHED_ASSETS
     from marin_assets.summary import show
 
-    show(console, _store())
+    show(console, _store(), tuple(asset.name for asset in CACHED_ASSETS))
 
 
 @commands.command()
@@ -75,43 +84,18 @@ def verify(assets: tuple[str, ...]) -> None:
 @click.option("--seed", default=0, show_default=True)
 def generate(prompt: str, max_new_tokens: int, temperature: float, top_k: int, seed: int) -> None:
     """Go on from a prompt with the latest model."""
-    from marin_assets.gpt2.generate import generate_text
+    from marin_assets.gpt2.completion import continue_prompt
 
     model = _store().required("gpt2_model")
     directory = model.paths("hf/*")[0].parent
-    console.print(
-        generate_text(
-            directory, prompt, max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, seed=seed
-        ),
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
+    text = continue_prompt(
+        directory, prompt, max_new_tokens=max_new_tokens, temperature=temperature, top_k=top_k, seed=seed
     )
+    console.print(f"[bold]{escape(prompt)}[/]{escape(text)}", highlight=False, soft_wrap=True)
 
 
 def _store() -> ArtifactStore:
     return ArtifactStore(open_storage(environment.PREFIX.value))
-
-
-def _source_digests() -> dict[str, str]:
-    """Digest of each source, as a run in this environment would have it."""
-    from marin_assets.stages.raw_html import raw_html
-    from marin_assets.stages.tokenizer_file import tokenizer_file
-
-    return {
-        "raw_html": raw_html(Path(environment.INPUT.value)).digest,
-        "tokenizer": tokenizer_file(environment.TOKENIZER.value).digest,
-    }
-
-
-def _asset_settings(config: Path | None) -> dict[str, dict[str, JsonValue]]:
-    if config is None:
-        return {}
-    content = yaml.safe_load(config.read_text()) or {}
-    try:
-        return {name: dict(value.get("config") or {}) for name, value in (content.get("ops") or {}).items()}
-    except AttributeError as error:
-        raise SettingsError(f"{config}: expected `ops: {{asset: {{config: {{...}}}}}}`, as Dagster reads it") from error
 
 
 def _artifacts(store: ArtifactStore, assets: tuple[str, ...]) -> list[Artifact]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from marin_assets.artifacts.artifact_writer import ArtifactWriter
     from marin_assets.gpt2.config import TrainingConfig
     from marin_assets.gpt2.metrics import StepMetrics
-    from marin_assets.gpt2.trainer import TrainingStats
+    from marin_assets.gpt2.results import TrainingStats
 
 
 class HtmlSource(dg.ConfigurableResource):
@@ -64,6 +64,7 @@ class Gpt2Trainer(dg.ConfigurableResource):
         on_metrics: "Callable[[StepMetrics], None] | None" = None,
     ) -> "TrainingStats":
         """Train, or go on from the newest complete checkpoint that `out` holds."""
-        from marin_assets.gpt2.trainer import Machine, train
+        from marin_assets.gpt2.machine import Machine
+        from marin_assets.gpt2.trainer import train
 
         return train(tokens, config, Machine(device=self.device, threads=self.threads), out, on_metrics)

@@ -14,13 +14,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import yaml
 
 from marin_assets_tests.project import ASSETS, Project
 
 RunConfig = Mapping[str, object]
+Answer = dict[str, dict[str, Any]]
+"""What GraphQL answers: its shape is the query's."""
 TIMEOUT_SECONDS = 240
 
 
@@ -199,7 +201,7 @@ class Webserver:
         )
         return json.dumps([event for event in answer["logsForRun"]["events"] if event], indent=1)
 
-    def query(self, text: str, variables: Mapping[str, object] | None = None) -> "Answer":
+    def query(self, text: str, variables: Mapping[str, object] | None = None) -> Answer:
         request = urllib.request.Request(
             f"{self.url}/graphql",
             json.dumps({"query": text, "variables": variables or {}}).encode(),
@@ -212,9 +214,6 @@ class Webserver:
         return data
 
 
-Answer = dict[str, dict[str, object]]
-
-
 @contextmanager
 def webserver(project: Project, **environment: str) -> Iterator[Webserver]:
     """Start `dagster dev` on a free port of the loopback interface; stop it and its children at the end."""
@@ -224,7 +223,7 @@ def webserver(project: Project, **environment: str) -> Iterator[Webserver]:
         process = subprocess.Popen(
             ["dagster", "dev", "-w", "workspace.yaml", "-h", "127.0.0.1", "-p", str(port)],
             cwd=project.folder,
-            env=project.environment(**environment),
+            env=project.environment(more=environment),
             stdout=stream,
             stderr=subprocess.STDOUT,
         )

@@ -32,14 +32,16 @@ class Project:
     """A checkout of its own."""
 
     folder: Path
+    store_name: str = "data"
+    input_name: str = "pages"
 
     @property
     def store(self) -> Path:
-        return self.folder / "data"
+        return self.folder / self.store_name
 
     @property
     def input(self) -> Path:
-        return self.folder / "pages"
+        return self.folder / self.input_name
 
     def edit(self, module: str, old: str, new: str) -> None:
         """Replace a text that stands in a module."""
@@ -67,7 +69,7 @@ class Project:
         """Content digest of the latest artifact of every asset."""
         return {asset: self.manifest(asset)["content_digest"] for asset in ASSETS}
 
-    def environment(self, home: Path | None = None, **more: str) -> Mapping[str, str]:
+    def environment(self, home: Path | None = None, more: Mapping[str, str] | None = None) -> Mapping[str, str]:
         """Environment of a process that runs this copy and nothing of the caller's."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("MARIN_", "DAGSTER_"))}
         home = home or self.folder
@@ -81,7 +83,7 @@ class Project:
             "MARIN_PREFIX": str(self.store),
             "MARIN_INPUT": str(self.input),
             "MARIN_TOKENIZER": str(TOKENIZER),
-            **more,
+            **(more or {}),
         }
 
     def _path(self, module: str) -> Path:

@@ -11,6 +11,7 @@ from marin_assets.stages.tables import Column
 
 
 def column_metadata(columns: Iterable[Column]) -> Mapping[str, dg.TableSchema]:
-    """The column schema of an asset's main table, as asset metadata."""
-    described = [dg.TableColumn(one.name, one.type, one.description) for one in columns]
+    """The column schema of an asset's main table, as asset metadata. A later column replaces an earlier namesake."""
+    by_name = {one.name: one for one in columns}
+    described = [dg.TableColumn(one.name, one.type, one.description) for one in by_name.values()]
     return {"dagster/column_schema": dg.TableSchema(columns=described)}

@@ -6,9 +6,11 @@ Belongs here: the wrapping of stage settings for Dagster. Does not: the fields, 
 from typing import Annotated, TypeVar
 
 import dagster as dg
+from pydantic import Field
 
 from marin_assets.artifacts.stage_config import OPERATIONAL, StageConfig
 from marin_assets.gpt2.config import TrainingConfig
+from marin_assets.stages.attribute_filters import AttributeFilter
 from marin_assets.stages.consolidate import ConsolidateConfig
 from marin_assets.stages.exact_paragraph_dedup import ExactParagraphDedupConfig
 from marin_assets.stages.html_to_markdown import HtmlToMarkdownConfig
@@ -18,7 +20,7 @@ from marin_assets.stages.tokenize import TokenizeConfig
 Plain = TypeVar("Plain", bound=StageConfig)
 
 
-class CachedAssetSettings(dg.Config):
+class CachedAssetSettings(StageConfig, dg.Config):
     """What every cached asset understands."""
 
     force: Annotated[bool, OPERATIONAL] = False
@@ -41,8 +43,21 @@ class DuplicateParagraphsSettings(ExactParagraphDedupConfig, CachedAssetSettings
     """Settings of `duplicate_paragraphs`."""
 
 
+class AttributeFilterSettings(AttributeFilter, dg.Config):
+    """One filter of `consolidated_documents`."""
+
+
+def _default_filters() -> list[AttributeFilterSettings]:
+    return [AttributeFilterSettings.model_validate(one.model_dump()) for one in ConsolidateConfig().filters]
+
+
 class ConsolidatedDocumentsSettings(ConsolidateConfig, CachedAssetSettings):
     """Settings of `consolidated_documents`."""
+
+    # Dagster takes no nested class but its own, so the type of this one field is narrowed.
+    filters: list[AttributeFilterSettings] = Field(  # type: ignore[assignment]
+        default_factory=_default_filters, description=ConsolidateConfig.model_fields["filters"].description
+    )
 
 
 class TokenCacheSettings(TokenizeConfig, CachedAssetSettings):

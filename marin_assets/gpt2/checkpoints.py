@@ -69,7 +69,8 @@ class Checkpoints:
             shutil.rmtree(destination)
         partial.rename(destination)
         _fsync(self.directory)
-        for old in self.paths()[: -self.keep]:
+        up_to_now = [path for path in self.paths() if _step_of(path) <= state.step]  # later ones are damaged
+        for old in up_to_now[: -self.keep]:
             shutil.rmtree(old)
         return destination
 
@@ -94,8 +95,12 @@ class Checkpoints:
         """Checkpoint directories, oldest first."""
         return sorted(
             (path for path in self.directory.glob("step-*") if path.suffix != _PARTIAL),
-            key=lambda path: int(path.name.removeprefix("step-")),
+            key=_step_of,
         )
+
+    def complete(self) -> list[Path]:
+        """Checkpoints that are whole, oldest first."""
+        return [path for path in self.paths() if _damage(path) is None]
 
     def _load(self, path: Path, state: TrainingState) -> None:
         saved = json.loads((path / "state.json").read_text())
@@ -108,6 +113,10 @@ class Checkpoints:
         state.optimizer.load_state(load_file(path / "optimizer.safetensors"))
         _restore_random_states(load_file(path / "random.safetensors"))
         state.step = int(saved["step"])
+
+
+def _step_of(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
 
 
 def _differences(saved: dict[str, JsonValue], current: dict[str, JsonValue]) -> Iterator[str]:

@@ -21,6 +21,12 @@ class Gpt2Size:
     heads: int
     hidden_size: int
 
+    def parameter_count(self, vocabulary_size: int, positions: int) -> int:
+        """Weights and biases of the whole model; the head is the token embedding."""
+        width = self.hidden_size
+        block = 12 * width * width + 13 * width
+        return self.layers * block + (vocabulary_size + positions + 2) * width
+
 
 SIZES = {
     "quickstart": Gpt2Size(layers=2, heads=2, hidden_size=32),

@@ -18,6 +18,7 @@ from marin_assets.errors import InputError
 from marin_assets.gpt2.config import Gpt2Size
 from marin_assets.gpt2.model import INITIAL_DEVIATION, NORM_EPSILON, Gpt2
 
+_FILES = ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 _OUTSIDE_BLOCKS = {
     "token_embedding": "wte",
     "position_embedding": "wpe",
@@ -80,7 +81,7 @@ def to_hf(model: Gpt2, directory: Path, *, tokenizer: Path, end_of_text: str, en
             "clean_up_tokenization_spaces": False,
         },
     )
-    return sorted(path.name for path in directory.iterdir())
+    return list(_FILES)
 
 
 def from_hf(directory: Path) -> Gpt2:

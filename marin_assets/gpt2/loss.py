@@ -62,7 +62,7 @@ def _chunked(
     rows = max(1, CHUNK_LOGITS // head.shape[0])
     total = torch.zeros((), dtype=torch.float32, device=hidden.device)
     with torch.autocast(hidden.device.type, enabled=False):
-        low_head = head.to(matmul_dtype) if head_gradient is not None else head
+        rounded_head = head.to(matmul_dtype) if head_gradient is not None else head
         for start in range(0, hidden.shape[0], rows):
             chunk = hidden[start : start + rows]  # n, C
             target = targets[start : start + rows]
@@ -75,7 +75,7 @@ def _chunked(
             gradient = log_probabilities.exp_()
             gradient.scatter_add_(1, target, torch.full_like(gradient[:, :1], -1.0))
             gradient = gradient.mul_(counted).to(matmul_dtype)
-            hidden_gradient[start : start + rows] = gradient @ low_head
+            hidden_gradient[start : start + rows] = gradient @ rounded_head
             if matmul_dtype == head_gradient.dtype:
                 head_gradient.addmm_(gradient.T, chunk.to(matmul_dtype))
             else:

@@ -19,19 +19,24 @@ from marin_assets.workers import available_cores
 
 @dataclass(frozen=True)
 class Machine:
-    """Where to train. `threads` 0 takes all cores that the process may use; more are slower than fewer."""
+    """Where to train."""
 
     device: str = "auto"
     """`auto` (a GPU if there is one), `cpu`, `cuda` or `cuda:N`."""
     threads: int = 0
+    """CPU threads. 0 takes one for a step as small as the quick start's, else all cores that the process may use.
+    More threads than free cores are slower than fewer."""
 
     def __post_init__(self) -> None:
         if self.threads < 0:
             raise SettingsError(f"threads is {self.threads}; give the number of CPU threads, or 0 for all cores")
 
     @contextmanager
-    def use(self) -> Iterator[torch.device]:
+    def use(self, step_operations: float) -> Iterator[torch.device]:
         """Set threads and memory for the time of a run; the caller's random state and threads are left as found.
+
+        Args:
+            step_operations: floating-point operations of one pass forward and back.
 
         Raises:
             SettingsError: the device is not there.
@@ -39,7 +44,7 @@ class Machine:
         device = self._torch_device()
         threads_before = torch.get_num_threads()
         gpus = [device] if device.type == "cuda" else []
-        torch.set_num_threads(self.threads or available_cores())
+        torch.set_num_threads(self.threads or _threads_for(step_operations))
         try:
             with torch.random.fork_rng(devices=gpus), _freed_memory_kept():
                 yield device
@@ -59,6 +64,13 @@ class Machine:
             )
         return torch.device(self.device)
 
+
+def _threads_for(step_operations: float) -> int:
+    return 1 if step_operations < _SMALL_STEP_OPERATIONS else available_cores()
+
+
+_SMALL_STEP_OPERATIONS = 10e9
+"""Below this a second thread saves milliseconds, and costs ten times the step while another process has its core."""
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of mallopt's parameters in glibc's malloc.h
 _DEFAULT_THRESHOLD = 128 << 10

@@ -5,6 +5,7 @@ Belongs here: the shape of the lines and the file that holds them. After a resum
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,6 +60,10 @@ class MetricsFile(Generic[Line]):
         self.lines.append(metrics)
         self._stream.write(_json_line(metrics))
         self._stream.flush()
+
+    def sync(self) -> None:
+        """Bring all lines to the disk."""
+        os.fsync(self._stream.fileno())
 
     def close(self) -> None:
         self._stream.close()

@@ -49,7 +49,7 @@ def write_loss_plot(path: Path, steps: Sequence[StepMetrics], evaluations: Seque
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     axes.plot(
-        [metrics.step for metrics in steps],
+        [metrics.step - 1 for metrics in steps],  # a step's loss is from before its update
         [metrics.loss for metrics in steps],
         color=_TRAINING_COLOR,
         linewidth=1.2,
@@ -64,7 +64,7 @@ def write_loss_plot(path: Path, steps: Sequence[StepMetrics], evaluations: Seque
         linewidth=1.6,
         label="validation",
     )
-    axes.set_xlabel("step")
+    axes.set_xlabel("updates of the weights")
     axes.set_ylabel("loss (nats per token)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(color="#dddddd", linewidth=0.6)

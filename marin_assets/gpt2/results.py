@@ -38,8 +38,8 @@ class TrainingStats:
     trained_tokens: int
     """Tokens read in all steps."""
     epochs: float
-    train_loss: float
-    """Of the last step."""
+    train_loss: float | None
+    """Of the last step; None where a stopped run lost its metrics."""
     validation_loss: float | None
     """After the last step; None where the validation split is too short."""
     validation_bits_per_byte: float | None
@@ -80,7 +80,7 @@ def publish(
     write_samples(out.path("samples.md"), model, corpus, config)
     write_loss_plot(out.path("loss.png"), steps, evaluations)
     write_summary(out.path("summary.json"), {"config": config.semantic(), "stats": {**stats.reproducible()}})
-    for checkpoint in checkpoints.paths():
+    for checkpoint in checkpoints.complete():
         for file in sorted(checkpoint.iterdir()):
             out.add(f"checkpoints/{checkpoint.name}/{file.name}")
     for name in exported:

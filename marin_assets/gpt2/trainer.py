@@ -78,7 +78,7 @@ def train_on(
         SettingsError: the machine lacks the device.
         TrainingError: too few tokens; a checkpoint of another run; a loss or gradient that is not finite.
     """
-    with machine.use() as device:
+    with machine.use(_step_operations(corpus, config)) as device:
         torch.manual_seed(config.seed)
         run = _prepare(corpus, config, device, out, on_metrics)
         state = _first_state(run)
@@ -108,6 +108,7 @@ def _train(
             logger.info("step %d: validation loss %.4f", state.step, evaluation.loss)
 
         if state.step > resumed_at and (finished or _due(state.step, config.checkpoint_every)):
+            steps.sync()  # a checkpoint never outlives the lines of its steps
             run.checkpoints.save(state)
         if finished:
             return
@@ -202,6 +203,12 @@ def _samples(corpus: Corpus, tokens: FlatTokens, split: str, scratch: Path, conf
     return Samples(flat, config.sequence_length, end_of_text, split)
 
 
+def _step_operations(corpus: Corpus, config: TrainingConfig) -> float:
+    """Six for each parameter and token (Kaplan et al. 2020, section 2.1), in one micro-batch."""
+    parameters = config.size.parameter_count(corpus.vocabulary_size, config.sequence_length)
+    return 6.0 * parameters * config.sequences_at_once * config.sequence_length
+
+
 def _first_state(run: _Run) -> TrainingState:
     config = run.config
     model = Gpt2(
@@ -235,7 +242,7 @@ def _stats(
         samples=len(run.train),
         trained_tokens=state.step * tokens_a_step,
         epochs=round(state.step * config.batch_size / len(run.train), 4),
-        train_loss=steps[-1].loss,
+        train_loss=steps[-1].loss if steps else None,
         validation_loss=last.loss if last else None,
         validation_bits_per_byte=last.bits_per_byte if last else None,
         resumed_at_step=resumed_at,

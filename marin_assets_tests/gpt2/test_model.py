@@ -15,7 +15,7 @@ SMALL = Gpt2Size(layers=2, heads=2, hidden_size=16)
 
 def test_gpt2_has_as_many_parameters_as_published() -> None:
     model = Gpt2(SIZES["gpt2"], vocabulary_size=50_257, positions=1024)
-    assert model.parameter_count == 124_439_808
+    assert model.parameter_count == SIZES["gpt2"].parameter_count(50_257, 1024) == 124_439_808
 
 
 def test_first_weights_are_drawn_as_gpt2s() -> None:

@@ -90,7 +90,8 @@ def test_resuming_crosses_the_end_of_an_epoch(tmp_path: Path) -> None:
         run(tmp_path / "stopped", config, stop_after(5))
     stats = run(tmp_path / "stopped", config)
     whole = run(tmp_path / "whole", config)
-    assert stats.samples < 5 * config.batch_size + config.batch_size
+    read_before = stats.resumed_at_step * config.batch_size
+    assert read_before < stats.samples < read_before + config.batch_size
     assert whole.epochs > 2
     assert content(tmp_path / "stopped") == content(tmp_path / "whole")
 
@@ -111,6 +112,25 @@ def test_a_run_that_ended_before_it_was_published_trains_no_more(tmp_path: Path)
     assert second.resumed_at_step == 4
     assert second.train_loss == first.train_loss
     assert content(tmp_path) == before
+
+
+def test_a_checkpoint_that_is_half_deleted_is_not_published(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "out/checkpoints/step-000001/model.safetensors").unlink()
+    out = writer(tmp_path / "out")
+    train_on(corpus(tmp_path / "corpus"), CONFIG, MACHINE, out)
+    published = {entry.name.split("/")[1] for entry in out.entries if entry.name.startswith("checkpoints/")}
+    assert published == {"step-000002", "step-000003", "step-000004"}
+
+
+def test_damaged_checkpoints_do_not_push_out_good_ones(tmp_path: Path) -> None:
+    config = CONFIG.model_copy(update={"keep_checkpoints": 1})
+    run(tmp_path, CONFIG)
+    for step in (2, 3, 4):
+        (tmp_path / f"out/checkpoints/step-00000{step}/complete.json").unlink()
+    with pytest.raises(StoppedError):
+        run(tmp_path, config, stop_after(3))
+    assert run(tmp_path, config).resumed_at_step == 2
 
 
 def test_only_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
@@ -182,6 +202,12 @@ def test_a_checkpoint_of_another_token_cache_is_refused(tmp_path: Path) -> None:
         TrainingError, match=r"belongs to another run \(token_cache was [0-9a-f]+ and is now [0-9a-f]+\)"
     ):
         train_on(other, CONFIG, MACHINE, writer(tmp_path / "out"))
+
+
+def test_lost_metrics_do_not_keep_a_finished_run_from_its_artifact(tmp_path: Path) -> None:
+    run(tmp_path)
+    (tmp_path / "out/metrics.jsonl").unlink()
+    assert run(tmp_path).train_loss is None
 
 
 def test_a_metrics_line_that_was_cut_is_written_again(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from marin_assets.gpt2.hf_export import from_hf
 from marin_assets.gpt2.machine import Machine
 from marin_assets.gpt2.metrics import StepMetrics
 from marin_assets.gpt2.trainer import train_on
+from marin_assets.workers import available_cores
 from marin_assets_tests.artifacts.in_memory import published, writer
 from marin_assets_tests.gpt2.corpora import VOCABULARY_SIZE, corpus, words
 
@@ -54,6 +55,7 @@ def test_a_tiny_text_is_learned_by_heart_and_transformers_says_it(tmp_path: Path
         steps=150, learning_rate=1e-2, batch_size=4, eval_every=0, sample_prompts=["The river"], sample_temperature=0
     )
     stats = train_on(learned, config, MACHINE, writer(tmp_path / "out"))
+    assert stats.train_loss is not None
     assert stats.train_loss < 0.1 < math.log(VOCABULARY_SIZE)
     assert stats.validation_loss is not None
     assert stats.validation_loss < 0.2
@@ -83,7 +85,7 @@ def test_bfloat16_trains_near_float32(tmp_path: Path) -> None:
         for precision in (Precision.float32, Precision.bfloat16)
     )
     assert exact.train_loss != rounded.train_loss
-    assert abs(exact.train_loss - rounded.train_loss) < 0.05
+    assert exact.train_loss == pytest.approx(rounded.train_loss, abs=0.05)
 
 
 def test_a_loss_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> None:
@@ -136,8 +138,14 @@ def test_the_process_is_left_as_it_was_found(tmp_path: Path) -> None:
     [("tpu", "device 'tpu' is unknown; choose auto, cpu"), ("cuda:99", "choose auto or cpu, or install a CUDA build")],
 )
 def test_a_device_that_is_not_there_is_refused(device: str, message: str) -> None:
-    with pytest.raises(SettingsError, match=message), Machine(device).use():
+    with pytest.raises(SettingsError, match=message), Machine(device).use(0):
         pass
+
+
+@pytest.mark.parametrize(("operations", "threads"), [(1e9, 1), (1e12, available_cores())])
+def test_small_steps_take_one_thread_and_large_ones_all_cores(operations: float, threads: int) -> None:
+    with Machine("cpu").use(operations):
+        assert torch.get_num_threads() == threads
 
 
 def test_fewer_than_no_threads_are_refused() -> None:
