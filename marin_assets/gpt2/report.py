@@ -1,4 +1,4 @@
-"""What a finished run leaves for people: samples, the loss curve, a summary.
+"""What a finished run leaves for people: the loss curve, a summary.
 
 Belongs here: how results are shown. Does not: how they are computed.
 """
@@ -9,34 +9,10 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from marin_assets.gpt2.config import TrainingConfig
-from marin_assets.gpt2.corpus import Corpus
 from marin_assets.gpt2.evaluation import Evaluation
-from marin_assets.gpt2.generate import generate
 from marin_assets.gpt2.metrics import StepMetrics
-from marin_assets.gpt2.model import Gpt2
 
 _TRAINING_COLOR, _VALIDATION_COLOR = "#2f6fb5", "#c2571a"  # both at least 4:1 against white and told apart in grey
-
-
-def write_samples(path: Path, model: Gpt2, corpus: Corpus, config: TrainingConfig) -> None:
-    """Continue each prompt of the config; the n-th is drawn with seed `config.seed + n`."""
-    tokenizer = corpus.tokenizer
-    sections = [f"# Samples after {config.steps} steps\n"]
-    for number, prompt in enumerate(config.sample_prompts):
-        continuation = generate(
-            model,
-            tokenizer,
-            prompt,
-            max_new_tokens=config.sample_tokens,
-            temperature=config.sample_temperature,
-            top_k=config.sample_top_k,
-            seed=config.seed + number,
-            end_of_text=corpus.end_of_text_id,
-        )
-        quoted = "\n".join(f"> {line}" for line in f"**{prompt}**{continuation}".splitlines())
-        sections.append(f"{quoted}\n")
-    path.write_text("\n".join(sections))
 
 
 def write_loss_plot(path: Path, steps: Sequence[StepMetrics], evaluations: Sequence[Evaluation]) -> None:

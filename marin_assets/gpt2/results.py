@@ -5,18 +5,17 @@ Belongs here: which files are published and which of them count as content. Does
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from marin_assets.gpt2.checkpoints import Checkpoints
 from marin_assets.gpt2.config import TrainingConfig
 from marin_assets.gpt2.corpus import Corpus
-from marin_assets.gpt2.evaluation import Evaluation
 from marin_assets.gpt2.hf_export import to_hf
-from marin_assets.gpt2.metrics import StepMetrics
+from marin_assets.gpt2.metrics import MetricsFiles
 from marin_assets.gpt2.model import Gpt2
-from marin_assets.gpt2.report import write_loss_plot, write_samples, write_summary
+from marin_assets.gpt2.report import write_loss_plot, write_summary
+from marin_assets.gpt2.samples import samples_markdown
 
 if TYPE_CHECKING:
     from marin_assets.artifacts.artifact_writer import ArtifactWriter
@@ -64,8 +63,7 @@ def publish(
     corpus: Corpus,
     config: TrainingConfig,
     checkpoints: Checkpoints,
-    steps: Sequence[StepMetrics],
-    evaluations: Sequence[Evaluation],
+    files: MetricsFiles,
     stats: TrainingStats,
     out: ArtifactWriter,
 ) -> None:
@@ -77,15 +75,15 @@ def publish(
         end_of_text=corpus.end_of_text,
         end_of_text_id=corpus.end_of_text_id,
     )
-    write_samples(out.path("samples.md"), model, corpus, config)
-    write_loss_plot(out.path("loss.png"), steps, evaluations)
+    out.path("samples.md").write_text(samples_markdown(files.samples.lines))
+    write_loss_plot(out.path("loss.png"), files.steps.lines, files.evaluations.lines)
     write_summary(out.path("summary.json"), {"config": config.semantic(), "stats": {**stats.reproducible()}})
     for checkpoint in checkpoints.complete():
         for file in sorted(checkpoint.iterdir()):
             out.add(f"checkpoints/{checkpoint.name}/{file.name}")
     for name in exported:
         out.add(f"hf/{name}")
-    for name in ("samples.md", "summary.json", "evaluations.jsonl"):
+    for name in ("samples.md", "samples.jsonl", "summary.json", "evaluations.jsonl"):
         out.add(name)
-    out.add("metrics.jsonl", rows=len(steps), content=False)  # holds timings
+    out.add("metrics.jsonl", rows=len(files.steps.lines), content=False)  # holds timings
     out.add("loss.png", content=False)
