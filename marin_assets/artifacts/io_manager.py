@@ -3,6 +3,7 @@
 Belongs here: the translation between Dagster's inputs and outputs and the store. Does not: any rule of caching.
 """
 
+import functools
 from pathlib import Path
 
 import dagster as dg
@@ -24,9 +25,8 @@ class ArtifactIOManager(dg.ConfigurableIOManager):
     """Local folder for downloads from S3; by default in the user's cache folder."""
 
     def store(self) -> ArtifactStore:
-        """The store below `root`."""
-        cache = Path(self.cache) if self.cache else None
-        return ArtifactStore(open_storage(self.root, cache=cache, s3=self._s3_options()))
+        """The store below `root`, opened once a process."""
+        return _open(self.root, self.cache)
 
     def handle_output(self, context: dg.OutputContext, obj: Build) -> None:
         """Publish a build, and tell Dagster its content digest and metadata."""
@@ -39,13 +39,19 @@ class ArtifactIOManager(dg.ConfigurableIOManager):
         key = "/".join(context.asset_key.path)
         return self.store().required(key, _fingerprint_in_this_run(context))
 
-    def _s3_options(self) -> S3Options | None:
-        """Options as dagster-aws resolves them; it is imported only for S3, since that takes seconds."""
-        if not self.root.startswith("s3://"):
-            return None
-        from dagster_aws.s3 import S3Resource
 
-        return S3Options.from_client(S3Resource().get_client())
+@functools.cache
+def _open(root: str, cache: str) -> ArtifactStore:
+    return ArtifactStore(open_storage(root, cache=Path(cache) if cache else None, s3=_s3_options(root)))
+
+
+def _s3_options(root: str) -> S3Options | None:
+    """Options as dagster-aws resolves them; it is imported only for S3, since that takes seconds."""
+    if not root.startswith("s3://"):
+        return None
+    from dagster_aws.s3 import S3Resource
+
+    return S3Options.from_resource(S3Resource())
 
 
 def _fingerprint_in_this_run(context: dg.InputContext) -> str | None:
