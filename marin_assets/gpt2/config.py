@@ -116,6 +116,10 @@ class TrainingConfig(StageConfig):
 
     log_every: Annotated[int, OPERATIONAL] = Field(default=10, ge=1)
     """Steps between two lines of progress in the log."""
+    observe_every: Annotated[int, OPERATIONAL] = Field(default=100, ge=1)
+    """Steps between two observations of the asset, which the UI draws as curves."""
+    tensorboard: Annotated[bool, OPERATIONAL] = False
+    """Write TensorBoard events beside the metrics. Needs the extra `tensorboard`."""
 
     @property
     def size(self) -> Gpt2Size:

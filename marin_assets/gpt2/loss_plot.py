@@ -1,35 +1,43 @@
-"""What a finished run leaves for people: the loss curve, a summary.
+"""The loss curve of a run, as a picture.
 
-Belongs here: how results are shown. Does not: how they are computed.
+Belongs here: how losses are shown. Does not: how they are computed.
 """
 
-import json
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
-
-from pydantic import JsonValue
 
 from marin_assets.gpt2.evaluation import Evaluation
 from marin_assets.gpt2.metrics import StepMetrics
 
 _TRAINING_COLOR, _VALIDATION_COLOR = "#2f6fb5", "#c2571a"  # both at least 4:1 against white and told apart in grey
+_STEP_COLOR = "#b7cde6"
+_WINDOWS = 40
 
 
 def write_loss_plot(path: Path, steps: Sequence[StepMetrics], evaluations: Sequence[Evaluation]) -> None:
-    """A PNG on white, which stays legible where the page around it is dark."""
+    """A PNG on white, which stays legible where the page around it is dark, and small enough to stand in a page.
+
+    A single step's loss depends on its batch more than on the model, so a mean over steps is drawn over it.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # costs a third of a second
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(8, 4.5), dpi=120, layout="constrained", facecolor="white")
+    figure = Figure(figsize=(7, 4), dpi=100, layout="constrained", facecolor="white")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
+    updates = [metrics.step - 1 for metrics in steps]  # a step's loss is from before its update
+    losses = [metrics.loss for metrics in steps]
+    window = max(1, len(losses) // _WINDOWS)
+    if window > 1:
+        axes.plot(updates, losses, color=_STEP_COLOR, linewidth=0.7, label="training, each step")
     axes.plot(
-        [metrics.step - 1 for metrics in steps],  # a step's loss is from before its update
-        [metrics.loss for metrics in steps],
+        updates,
+        _running_mean(losses, window),
         color=_TRAINING_COLOR,
-        linewidth=1.2,
-        label="training",
+        linewidth=1.6,
+        label=f"training, mean of {window} steps" if window > 1 else "training",
     )
     axes.plot(
         [evaluation.step for evaluation in evaluations],
@@ -49,5 +57,7 @@ def write_loss_plot(path: Path, steps: Sequence[StepMetrics], evaluations: Seque
     figure.savefig(path)
 
 
-def write_summary(path: Path, summary: dict[str, JsonValue]) -> None:
-    path.write_text(json.dumps(summary, indent=2) + "\n")
+def _running_mean(values: Sequence[float], window: int) -> list[float]:
+    """The mean of each value and those before it, `window` of them where there are as many."""
+    sums = [0.0, *accumulate(values)]
+    return [(sums[end] - sums[max(0, end - window)]) / min(end, window) for end in range(1, len(sums))]

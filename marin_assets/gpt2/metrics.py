@@ -7,12 +7,13 @@ import dataclasses
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TextIO, TypeVar
 
 from marin_assets.gpt2.evaluation import Evaluation
+from marin_assets.gpt2.event_file import EventFile
 from marin_assets.gpt2.samples import Sample
 
 Line = TypeVar("Line", "StepMetrics", Evaluation, Sample)
@@ -86,17 +87,46 @@ class MetricsFiles:
     steps: MetricsFile[StepMetrics]
     evaluations: MetricsFile[Evaluation]
     samples: MetricsFile[Sample]
+    events: EventFile | None
+
+    def add_step(self, metrics: StepMetrics) -> None:
+        self.steps.append(metrics)
+        if self.events:
+            self.events.add(
+                metrics.step,
+                loss__training=metrics.loss,
+                optimizer__learning_rate=metrics.learning_rate,
+                optimizer__grad_norm=metrics.grad_norm,
+                machine__tokens_per_second=metrics.tokens_per_second,
+                machine__peak_flops_share=metrics.peak_flops_share,
+                machine__peak_memory_bytes=metrics.peak_memory_bytes,
+            )
+
+    def add_evaluation(self, evaluation: Evaluation) -> None:
+        self.evaluations.append(evaluation)
+        if self.events:
+            self.events.add(
+                evaluation.step, loss__validation=evaluation.loss, loss__bits_per_byte=evaluation.bits_per_byte
+            )
 
 
 @contextmanager
-def metrics_files(directory: Path, resumed_at: int) -> Iterator[MetricsFiles]:
-    """`metrics.jsonl`, `evaluations.jsonl` and `samples.jsonl` of a run that goes on after `resumed_at` updates."""
+def metrics_files(directory: Path, resumed_at: int, *, tensorboard: bool) -> Iterator[MetricsFiles]:
+    """`metrics.jsonl`, `evaluations.jsonl` and `samples.jsonl` of a run that goes on after `resumed_at` updates.
+
+    Args:
+        tensorboard: write events as well.
+
+    Raises:
+        SettingsError: the library for events is not installed.
+    """
     with (
+        EventFile(directory, resumed_at) if tensorboard else nullcontext() as events,
         closing(MetricsFile(directory / "metrics.jsonl", StepMetrics, before=resumed_at + 1)) as steps,
         closing(MetricsFile(directory / "evaluations.jsonl", Evaluation, before=resumed_at)) as evaluations,
         closing(MetricsFile(directory / "samples.jsonl", Sample, before=resumed_at)) as samples,
     ):
-        yield MetricsFiles(steps, evaluations, samples)
+        yield MetricsFiles(steps, evaluations, samples, events)
 
 
 def _json_line(metrics: StepMetrics | Evaluation | Sample) -> str:

@@ -5,16 +5,19 @@ Belongs here: which files are published and which of them count as content. Does
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from marin_assets.gpt2.checkpoints import Checkpoints
 from marin_assets.gpt2.config import TrainingConfig
 from marin_assets.gpt2.corpus import Corpus
+from marin_assets.gpt2.event_file import FOLDER as EVENT_FOLDER
 from marin_assets.gpt2.hf_export import to_hf
+from marin_assets.gpt2.loss_plot import write_loss_plot
 from marin_assets.gpt2.metrics import MetricsFiles
 from marin_assets.gpt2.model import Gpt2
-from marin_assets.gpt2.report import write_loss_plot, write_summary
+from marin_assets.gpt2.model_card import model_card
 from marin_assets.gpt2.samples import samples_markdown
 
 if TYPE_CHECKING:
@@ -77,7 +80,10 @@ def publish(
     )
     out.path("samples.md").write_text(samples_markdown(files.samples.lines))
     write_loss_plot(out.path("loss.png"), files.steps.lines, files.evaluations.lines)
-    write_summary(out.path("summary.json"), {"config": config.semantic(), "stats": {**stats.reproducible()}})
+    summary = {"config": config.semantic(), "stats": stats.reproducible()}
+    out.path("summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+    card = model_card(config, stats, files.evaluations.lines, origin=corpus.origin, recipe=out.recipe)
+    out.path("model_card.md").write_text(card)
     for checkpoint in checkpoints.complete():
         for file in sorted(checkpoint.iterdir()):
             out.add(f"checkpoints/{checkpoint.name}/{file.name}")
@@ -86,4 +92,7 @@ def publish(
     for name in ("samples.md", "samples.jsonl", "summary.json", "evaluations.jsonl"):
         out.add(name)
     out.add("metrics.jsonl", rows=len(files.steps.lines), content=False)  # holds timings
+    for event_file in sorted(out.directory.glob(f"{EVENT_FOLDER}/*")):
+        out.add(f"{EVENT_FOLDER}/{event_file.name}", content=False)
     out.add("loss.png", content=False)
+    out.add("model_card.md", content=False)  # tells how the tokens came to be, which is no part of what they are

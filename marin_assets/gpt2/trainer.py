@@ -89,7 +89,7 @@ def train_on(
             logger.info("going on from %s", resumed_from)
         resumed_at = state.step
         started = time.perf_counter()
-        with metrics_files(out.directory, resumed_at) as files:
+        with metrics_files(out.directory, resumed_at, tensorboard=config.tensorboard) as files:
             _train(run, state, files)
         stats = _stats(
             run, state, files.steps.lines, files.evaluations.lines, resumed_at, time.perf_counter() - started
@@ -107,7 +107,7 @@ def _train(run: _Run, state: TrainingState, files: MetricsFiles) -> None:
         if run.validation and (finished or _due(state.step, config.eval_every)):
             bytes_per_token = run.corpus.validation_bytes_per_token
             evaluation = evaluate(state.model, run.validation, config, step=state.step, bytes_per_token=bytes_per_token)
-            files.evaluations.append(evaluation)
+            files.add_evaluation(evaluation)
             logger.info("step %d: validation loss %.4f", state.step, evaluation.loss)
 
         if finished or (state.step and _due(state.step, config.sample_every)):
@@ -120,7 +120,7 @@ def _train(run: _Run, state: TrainingState, files: MetricsFiles) -> None:
             return
 
         metrics = _step(run, state)
-        files.steps.append(metrics)
+        files.add_step(metrics)
         if run.on_metrics:
             run.on_metrics(metrics)
         if state.step == config.steps or _due(state.step, config.log_every):

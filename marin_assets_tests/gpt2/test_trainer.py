@@ -34,9 +34,17 @@ def test_the_quick_start_run_leaves_a_whole_artifact(tmp_path: Path) -> None:
         *(f"checkpoints/step-000002/{part}.safetensors" for part in ("model", "optimizer", "random")),
         *(f"hf/{file}" for file in ("config.json", "generation_config.json", "model.safetensors")),
         *(f"hf/{file}" for file in ("tokenizer.json", "tokenizer_config.json")),
-        *("evaluations.jsonl", "loss.png", "metrics.jsonl", "samples.jsonl", "samples.md", "summary.json"),
+        *(
+            "evaluations.jsonl",
+            "loss.png",
+            "metrics.jsonl",
+            "model_card.md",
+            "samples.jsonl",
+            "samples.md",
+            "summary.json",
+        ),
     }
-    assert {entry.name for entry in out.entries if not entry.content} == {"loss.png", "metrics.jsonl"}
+    assert {entry.name for entry in out.entries if not entry.content} == {"loss.png", "metrics.jsonl", "model_card.md"}
     assert [metrics.step for metrics in seen] == [1, 2]
     assert (stats.steps, stats.trained_tokens, stats.resumed_at_step) == (2, 1024, 0)
     assert stats.samples * 64 + 1 + stats.dropped_tokens == stats.train_tokens
