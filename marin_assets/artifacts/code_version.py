@@ -28,7 +28,7 @@ _NEUTRAL_MODULES = (
     f"{PACKAGE}.gpt2.model_card",
     f"{PACKAGE}.gpt2.throughput",
 )
-_NEUTRAL_LIBRARIES = frozenset({"pydantic", "matplotlib"})
+_NEUTRAL_LIBRARIES = frozenset({"pydantic"})
 
 
 @dataclass(frozen=True)

@@ -45,9 +45,8 @@ class Sampling:
         """One token id from the scores of all: V. `top_k` cuts first, then the temperature, then `top_p`."""
         if self.temperature == 0:
             return int(logits.argmax())
-        scores, token_ids = logits.float().cpu().sort(descending=True, stable=True)  # V, likeliest first
-        if self.top_k:
-            scores = scores[: self.top_k]
+        among = min(self.top_k or len(logits), len(logits))
+        scores, token_ids = logits.float().cpu().topk(among)  # likeliest first
         probabilities = (scores / self.temperature).softmax(-1)
         before = probabilities.cumsum(-1) - probabilities  # what the likelier tokens have together
         probabilities = probabilities.where(before < self.top_p, 0.0)
