@@ -15,7 +15,13 @@ def _tokenization() -> str:
     return measure()
 
 
-BENCHMARKS: dict[str, Callable[[], str]] = {"tokenization": _tokenization}
+def _training() -> str:
+    from benchmarks.training import measure
+
+    return measure()
+
+
+BENCHMARKS: dict[str, Callable[[], str]] = {"tokenization": _tokenization, "training": _training}
 
 
 def main(names: list[str]) -> None:
