@@ -162,25 +162,25 @@ def test_workers_end_when_the_results_are_left_unread() -> None:
     assert psutil.Process().children() == []
 
 
-@pytest.mark.parametrize(
-    ("how", "kind", "reason"),
-    [
-        ("kill", FailureKind.crashed, "its process was ended by SIGKILL"),
-        ("exit", FailureKind.crashed, "its process exited with code 3"),
-        ("eat memory", FailureKind.crashed, "needed more than 536,870,912 bytes of memory"),
-        ("raise", FailureKind.error, "ValueError: no such tag in the page"),
-        ("unpicklable", FailureKind.error, "TypeError: cannot pickle '_thread.lock' object"),
-        ("recurse", FailureKind.error, "RecursionError: maximum recursion depth exceeded"),
-    ],
-)
-def test_a_bad_item_costs_itself_alone(how: str, kind: FailureKind, reason: str) -> None:
+_BAD_ITEMS = [
+    ("kill", FailureKind.crashed, "its process was ended by SIGKILL"),
+    ("exit", FailureKind.crashed, "its process exited with code 3"),
+    ("eat memory", FailureKind.crashed, "needed more than 536,870,912 bytes of memory"),
+    ("raise", FailureKind.error, "ValueError: no such tag in the page"),
+    ("unpicklable", FailureKind.error, "TypeError: cannot pickle '_thread.lock' object"),
+    ("recurse", FailureKind.error, "RecursionError: maximum recursion depth exceeded"),
+]
+
+
+def test_a_bad_item_costs_itself_alone() -> None:
     with _guard() as guard:
-        assert guard("before") == Returned("good before")
-        failure = guard(how)
+        for how, kind, reason in _BAD_ITEMS:
+            assert guard("before") == Returned("good before")
+            failure = guard(how)
+            assert isinstance(failure, Failed), how
+            assert failure.kind is kind
+            assert failure.reason.startswith(reason)
         assert guard("after") == Returned("good after")
-    assert isinstance(failure, Failed)
-    assert failure.kind is kind
-    assert failure.reason.startswith(reason)
 
 
 @pytest.mark.parametrize(
