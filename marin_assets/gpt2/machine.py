@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import torch
 
+from marin_assets.cores import available_cores
 from marin_assets.errors import SettingsError
-from marin_assets.workers import available_cores
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ import pytest
 import torch
 from transformers import AutoTokenizer, GPT2LMHeadModel
 
+from marin_assets.cores import available_cores
 from marin_assets.errors import SettingsError, TrainingError
 from marin_assets.gpt2.config import Precision, TrainingConfig
 from marin_assets.gpt2.hf_export import from_hf
 from marin_assets.gpt2.machine import Machine
 from marin_assets.gpt2.metrics import StepMetrics
 from marin_assets.gpt2.trainer import train_on
-from marin_assets.workers import available_cores
 from marin_assets_tests.artifacts.in_memory import published, writer
 from marin_assets_tests.gpt2.corpora import VOCABULARY_SIZE, corpus, words
 
