@@ -45,7 +45,7 @@ class ArtifactIOManager(dg.ConfigurableIOManager):
             return None
         from dagster_aws.s3 import S3Resource
 
-        return S3Options.from_client(S3Resource().get_client())
+        return S3Options.from_resource(S3Resource())
 
 
 def _fingerprint_in_this_run(context: dg.InputContext) -> str | None:

@@ -10,6 +10,7 @@ import logging
 import os
 import shutil
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,8 +59,9 @@ class LocalStorage:
 
     def write(self, key: str, data: bytes) -> None:
         path = self.root / key
-        _make_folder(path.parent)
-        _write_durably(path, data)
+        with _explained(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write_durably(path, data)
 
     def problem(self, directory: str, manifest: Manifest) -> str | None:
         """Sizes are compared always; a file touched after the manifest was written is hashed as well."""
@@ -97,10 +99,7 @@ class LocalStorage:
         try:
             yield LocalLease(path, descriptor)
         finally:
-            # Removed under the lock; whoever waits on the old file notices that the path no longer leads to it.
-            if _is_same_file(path, descriptor):
-                path.unlink()
-            os.close(descriptor)
+            _unlock(path, descriptor)
 
     def staging(self, directory: str, *, keep: bool) -> Path:
         folder = self._staging(directory)
@@ -121,26 +120,24 @@ class LocalStorage:
         """Nothing to do: the file already lies on the disk it will be published on."""
 
     def publish(self, directory: str, staging: Path, manifest: Manifest) -> None:
-        _drop_all_but({entry.name for entry in manifest.files}, staging)
-        for entry in manifest.files:
-            _sync(staging / entry.name)
-        for folder in [path for path in staging.rglob("*") if path.is_dir()]:
-            _sync(folder)
-        _write_durably(staging / MANIFEST_NAME, manifest.model_dump_json(indent=2).encode())
-        self.delete(directory)
         target = self.root / directory
-        staging.rename(target)
-        _sync(target.parent)
+        _drop_all_but({entry.name for entry in manifest.files}, staging)
+        with _explained(target):
+            for entry in manifest.files:
+                _sync(staging / entry.name)
+            for folder in [path for path in staging.rglob("*") if path.is_dir()]:
+                _sync(folder)
+            _write_durably(staging / MANIFEST_NAME, manifest.model_dump_json(indent=2).encode())
+            replaced = self._set_aside(directory)
+            staging.rename(target)
+            _sync(target.parent)
+        if replaced is not None:
+            shutil.rmtree(replaced)
 
     def delete(self, directory: str) -> None:
-        target = self.root / directory
-        if not target.exists():
-            return
-        # Out of sight in one step, so that nobody meets an artifact that has lost half of its files.
-        trash = target.parent / ".staging" / f"{target.name}.replaced-{os.getpid()}"
-        _make_folder(trash.parent)
-        target.rename(trash)
-        shutil.rmtree(trash)
+        removed = self._set_aside(directory)
+        if removed is not None:
+            shutil.rmtree(removed)
 
     def directories(self, asset_key: str) -> Iterator[str]:
         folder = self.root / asset_key
@@ -154,14 +151,29 @@ class LocalStorage:
         asset, fingerprint = directory.rsplit("/", 1)
         return self.root / asset / ".staging" / fingerprint
 
+    def _set_aside(self, directory: str) -> Path | None:
+        """Take an artifact out of sight in one step, so that nobody meets one that has lost half of its files."""
+        target = self.root / directory
+        if not target.exists():
+            return None
+        aside = self._staging(directory).with_name(f"{target.name}.replaced-{uuid.uuid4().hex}")
+        with _explained(target):
+            aside.parent.mkdir(exist_ok=True)
+            target.rename(aside)
+        return aside
+
     def _sweep(self, folder: Path, *, other_than: Path) -> None:
         """Remove what killed processes left behind, unless it was to be kept or its computation is alive."""
         for leftover in folder.iterdir() if folder.is_dir() else ():
+            if leftover == other_than or (leftover / _KEEP_MARK).exists():
+                continue
             lock = folder.parent / ".leases" / leftover.name.split(".")[0]
-            if leftover == other_than or (leftover / _KEEP_MARK).exists() or _is_locked(lock):
+            descriptor = _try_to_lock(lock)
+            if descriptor is None:
                 continue
             logger.info("removing %s, left by a process that was killed", leftover)
             shutil.rmtree(leftover, ignore_errors=True)
+            _unlock(lock, descriptor)
 
 
 def _status(path: Path) -> os.stat_result | None:
@@ -177,48 +189,54 @@ def _is_same_file(path: Path, descriptor: int) -> bool:
 
 
 def _lock(path: Path) -> int:
-    """Open and lock a file that is surely still at its path."""
+    """Wait for the lock file. Returns its descriptor, open and locked."""
     told = False
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            if not told:
-                logger.info("another process is computing %s/%s; waiting for it", path.parents[1].name, path.name)
-                told = True
-            time.sleep(_POLL_SECONDS)
-            continue
-        if _is_same_file(path, descriptor):
-            return descriptor
-        os.close(descriptor)
+    while (descriptor := _try_to_lock(path)) is None:
+        if not told:
+            logger.info("another process is computing %s/%s; waiting for it", path.parents[1].name, path.name)
+            told = True
+        time.sleep(_POLL_SECONDS)
+    return descriptor
 
 
-def _is_locked(path: Path) -> bool:
-    if not path.exists():
-        return False
-    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+def _try_to_lock(path: Path) -> int | None:
+    """Open and lock a file that is surely still at its path, or return None where another holds it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_same_file(path, descriptor):
+            return descriptor
     except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _unlock(path: Path, descriptor: int) -> None:
+    """Remove the file under its lock; whoever waits on it notices that the path no longer leads to it."""
+    if _is_same_file(path, descriptor):
+        path.unlink()
+    os.close(descriptor)
 
 
 def _make_folder(path: Path) -> None:
-    try:
+    with _explained(path):
         path.mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
         raise StorageError(
-            f"cannot make the folder {path}: {error.strerror}. Set MARIN_PREFIX to a folder that you may write to."
+            f"cannot write {error.filename or path}: {error.strerror}. Free space there, or set MARIN_PREFIX to a "
+            "folder that you may write to."
         ) from error
 
 
 def _write_durably(path: Path, data: bytes) -> None:
-    beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     with beside.open("wb") as stream:
         stream.write(data)
         stream.flush()

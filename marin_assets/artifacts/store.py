@@ -40,6 +40,8 @@ class Build:
     out: ArtifactWriter
     lease: Lease
     reason: str
+    storage: Storage
+    """The one that holds the lease and knows what is on its way: whoever publishes must go through it."""
     stats: dict[str, JsonValue] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
     _held: ExitStack = field(default_factory=ExitStack)
@@ -142,13 +144,13 @@ class ArtifactStore:
             held.close()
             raise
         writer = ArtifactWriter(staging, on_added=lambda entry, path: self.storage.added(directory, entry, path))
-        return Build(recipe, writer, lease, decision.reason, _held=held)
+        return Build(recipe, writer, lease, decision.reason, self.storage, _held=held)
 
     def abandon(self, build: Build, *, keep: bool) -> None:
         """Give up a build; with `keep` its files stay for the next attempt."""
         try:
             if not keep:
-                self.storage.discard(_directory(build.recipe.asset_key, build.recipe.fingerprint))
+                build.storage.discard(_directory(build.recipe.asset_key, build.recipe.fingerprint))
         finally:
             build.release()
 
@@ -168,7 +170,7 @@ class ArtifactStore:
         )
         try:
             build.lease.check()
-            self.storage.publish(_directory(recipe.asset_key, recipe.fingerprint), build.out.directory, manifest)
+            build.storage.publish(_directory(recipe.asset_key, recipe.fingerprint), build.out.directory, manifest)
             artifact = self._handle(manifest)
             self.point_to(artifact)
         finally:
@@ -192,6 +194,8 @@ class ArtifactStore:
             return None, f"manifest has format {manifest.format_version}, this program reads {FORMAT_VERSION}"
         if manifest.fingerprint != directory.rsplit("/", 1)[1] or manifest.recipe.fingerprint != manifest.fingerprint:
             return None, "manifest altered: its fingerprint is not its recipe's"
+        if manifest.content_digest != content_digest(manifest.files):
+            return None, "manifest altered: its content digest is not its files'"
         return manifest, ""
 
     def _what_changed(self, recipe: Recipe) -> tuple[str, ...]:

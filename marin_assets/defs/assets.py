@@ -18,9 +18,12 @@ from marin_assets.stages import consolidate, exact_paragraph_dedup, html_to_mark
 ARTIFACTS = "artifacts"
 """Resource key of the I/O manager, which every asset uses."""
 
+GROUP = "html_to_gpt2"
+"""One group, so that the UI shows the assets themselves and not folded groups."""
+
 raw_html = dg.AssetSpec(
     "raw_html",
-    group_name="data",
+    group_name=GROUP,
     kinds={"html"},
     description="The pages as they were collected, below `MARIN_INPUT`. Made outside of this pipeline.",
 )
@@ -28,7 +31,7 @@ raw_html = dg.AssetSpec(
 
 @dg.asset(
     deps=[raw_html],
-    group_name="data",
+    group_name=GROUP,
     kinds={"markdown", "parquet"},
     io_manager_key=ARTIFACTS,
     code_version=str(recipes.MARKDOWN_DOCUMENTS.code_version),
@@ -53,7 +56,7 @@ def markdown_documents(
 
 
 @dg.asset(
-    group_name="data",
+    group_name=GROUP,
     kinds={"parquet"},
     io_manager_key=ARTIFACTS,
     code_version=str(recipes.NORMALIZED_DOCUMENTS.code_version),
@@ -77,7 +80,7 @@ def normalized_documents(
 
 
 @dg.asset(
-    group_name="data",
+    group_name=GROUP,
     kinds={"parquet"},
     io_manager_key=ARTIFACTS,
     code_version=str(recipes.DUPLICATE_PARAGRAPHS.code_version),
@@ -103,7 +106,7 @@ def duplicate_paragraphs(
 
 
 @dg.asset(
-    group_name="data",
+    group_name=GROUP,
     kinds={"parquet"},
     io_manager_key=ARTIFACTS,
     code_version=str(recipes.CONSOLIDATED_DOCUMENTS.code_version),
@@ -134,7 +137,7 @@ def consolidated_documents(
 
 
 @dg.asset(
-    group_name="model",
+    group_name=GROUP,
     kinds={"zarr"},
     io_manager_key=ARTIFACTS,
     code_version=str(recipes.TOKEN_CACHE.code_version),
@@ -159,7 +162,7 @@ def token_cache(
 
 
 @dg.asset(
-    group_name="model",
+    group_name=GROUP,
     kinds={"pytorch", "huggingface"},
     io_manager_key=ARTIFACTS,
     code_version=str(recipes.GPT2_MODEL.code_version),

@@ -18,10 +18,13 @@ from pydantic import model_validator
 from marin_assets.artifacts.stage_config import StageConfig
 from marin_assets.errors import InputError
 from marin_assets.stages.document_parts import check_ids
-from marin_assets.stages.tables import require_columns
+from marin_assets.stages.tables import batches, require_columns
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+_BATCH_BYTES = 8 << 20
 
 
 class FilterType(StrEnum):
@@ -178,21 +181,30 @@ def checked_spans(chosen: AttributeFilter, path: Path, values: pl.Series, docume
     if frame["start"].has_nulls() or frame["end"].has_nulls():
         raise InputError(f"{path}: the column `{chosen.column}` has a span without `start` or `end`. Compute it again.")
     spans = Spans(*(frame[name].to_numpy() for name in ("row", "start", "end")))
-    rows = np.unique(spans.rows)
-    texts = documents["text"].gather(rows).cast(pl.Binary)
-    sizes = texts.bin.size().cast(pl.Int64).to_numpy()
-    which = np.searchsorted(rows, spans.rows)
-
+    sizes = documents["text"].str.len_bytes().cast(pl.Int64).to_numpy()
     follows = np.ones(len(spans.rows), dtype=bool)
     follows[1:] = (spans.starts[1:] >= spans.ends[:-1]) | (spans.rows[1:] != spans.rows[:-1])
-    inside = (spans.starts >= 0) & (spans.starts < spans.ends) & (spans.ends <= sizes[which])
+    inside = (spans.starts >= 0) & (spans.starts < spans.ends) & (spans.ends <= sizes[spans.rows])
     _refuse(~inside, "is empty or out of its text", chosen, path, documents, spans)
     _refuse(~follows, "is out of order or overlaps the one before", chosen, path, documents, spans)
-    joined = np.frombuffer(b"".join(texts) + b"\n", dtype=np.uint8)
-    offsets = (np.cumsum(sizes) - sizes)[which]
-    splits = (joined[offsets + spans.starts] & 0xC0 == 0x80) | (joined[offsets + spans.ends] & 0xC0 == 0x80)
+    splits = _split_a_character(documents["text"].cast(pl.Binary).to_frame(), spans)
     _refuse(splits, "splits a character", chosen, path, documents, spans)
     return spans
+
+
+def _split_a_character(texts: pl.DataFrame, spans: Spans) -> NDArray[np.bool_]:
+    """Spans that begin or end before a continuation byte of UTF-8."""
+    splits = np.zeros(len(spans.rows), dtype=bool)
+    row = 0
+    for batch in batches(texts, _BATCH_BYTES):
+        first, last = np.searchsorted(spans.rows, (row, row + batch.height))
+        contents: list[bytes] = batch["text"].to_list()
+        joined = np.frombuffer(b"".join(contents) + b"\n", dtype=np.uint8)
+        offsets = np.cumsum([0, *map(len, contents)])[spans.rows[first:last] - row]
+        for edges in (spans.starts, spans.ends):
+            splits[first:last] |= joined[offsets + edges[first:last]] & 0xC0 == 0x80
+        row += batch.height
+    return splits
 
 
 def _refuse(

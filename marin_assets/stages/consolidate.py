@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -49,7 +50,7 @@ COLUMNS = (
     Column(REMOVED_BYTES, "uint32", "UTF-8 bytes that this stage cut out of `text`"),
 )
 """What this stage needs and adds. All other columns of the documents pass through."""
-_BATCH_BYTES = 16 << 20
+_BATCH_BYTES = 8 << 20
 _PART_MEMORY = 3 * PART_BYTES
 """Peak memory of a worker: a part as it came in and as it goes out, and what is in between."""
 
@@ -210,17 +211,19 @@ def _without(text: pl.Series, spans: Spans) -> pl.Series:
     """The texts without their spans."""
     import polars as pl
 
-    rows, firsts = np.unique(spans.rows, return_index=True)
-    bounds = [*firsts.tolist(), len(spans.rows)]
-    starts, ends = spans.starts.tolist(), spans.ends.tolist()
-    changed: list[str] = []
-    for batch in batches(text.gather(rows).cast(pl.Binary).to_frame(), _BATCH_BYTES):
-        texts: list[bytes] = batch["text"].to_list()
-        for content, blocks in zip(texts, blocks_by_document(texts), strict=True):
-            first, last = bounds[len(changed) : len(changed) + 2]
-            places = list(zip(starts[first:last], ends[first:last], strict=True))
-            changed.append(remove_spans(content, places, blocks).decode())
-    return text.scatter(rows, pl.Series(changed, dtype=pl.String)) if changed else text
+    pieces = [text.clear()]
+    row = 0
+    for batch in batches(text.cast(pl.Binary).to_frame(), _BATCH_BYTES):
+        contents: list[bytes] = batch["text"].to_list()
+        first, last = np.searchsorted(spans.rows, (row, row + len(contents)))
+        rows, firsts = np.unique(spans.rows[first:last] - row, return_index=True)
+        places = list(zip(spans.starts[first:last].tolist(), spans.ends[first:last].tolist(), strict=True))
+        blocks = blocks_by_document([contents[index] for index in rows])
+        for index, here, (begin, end) in zip(rows, blocks, pairwise([*firsts, last - first]), strict=True):
+            contents[index] = remove_spans(contents[index], places[begin:end], here)
+        pieces.append(pl.Series("text", contents, dtype=pl.Binary).cast(pl.String))
+        row += len(contents)
+    return pl.concat(pieces)
 
 
 def _total(parts: list[ConsolidateStats], filters: list[AttributeFilter]) -> ConsolidateStats:

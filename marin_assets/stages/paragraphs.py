@@ -296,11 +296,11 @@ def _last_text_line(lines: _Lines, limit: int) -> int:
 
 
 def _lines_with_fence_marks(lines: _Lines) -> list[int]:
-    found: set[int] = set()
-    for marks in (b"```", b"~~~"):
-        at = lines.joined.find(marks)
-        while at >= 0:
-            line = int(np.searchsorted(lines.ends, at))
-            found.add(line)
-            at = lines.joined.find(marks, int(lines.ends[line]))
-    return sorted(found)
+    """Lines that hold three backticks or tildes in a row."""
+    buffer = np.frombuffer(lines.joined, dtype=np.uint8)
+    found = []
+    for mark in (ord("`"), ord("~")):
+        places = np.flatnonzero(buffer == mark)
+        found.append(places[:-2][places[2:] - places[:-2] == 2])
+    marked: list[int] = np.unique(np.searchsorted(lines.ends, np.concatenate(found))).tolist()
+    return marked

@@ -64,11 +64,10 @@ class Run:
 def write_run(directory: Path, name: str, records: Records, *, within_document: bool) -> Run:
     """Sort out the records of a run, which come in the order of their places."""
     records, first = _by_hash(records)
-    groups = np.cumsum(first) - 1
     starts = np.flatnonzero(first)
-    undecided = first.copy()
+    undecided = first
     if not within_document:  # they stay or go with the first one of their document
-        undecided |= records["document"] == records["document"][starts][groups]
+        undecided = first | (records["document"] == _first_documents(records, first))
     sizes = np.diff(np.append(starts, len(records)))
     records["copies"] = 0
     records["copies"][starts] = sizes
@@ -89,7 +88,13 @@ def _by_hash(records: Records) -> tuple[Records, NDArray[np.bool_]]:
         same_high = high[1:] == high[:-1]
     first = np.ones(len(records), dtype=bool)
     first[1:] = ~(same_high & (low[1:] == low[:-1]))
-    return records[order], first
+    return np.take(records, order), first  # many times faster than records[order]
+
+
+def _first_documents(records: Records, first: NDArray[np.bool_]) -> NDArray[np.uint64]:
+    """For each record the document of the first one of its hash."""
+    documents: NDArray[np.uint64] = records["document"][first][np.cumsum(first) - 1]
+    return documents
 
 
 def places_in_order(records: Records) -> Records:
@@ -159,8 +164,7 @@ def decide_bucket(
     low, high = (bucket << 64) // buckets, ((bucket + 1) << 64) // buckets
     records, first = _by_hash(read_range([run.paragraphs for run in runs], "high", low, high))
     starts = np.flatnonzero(first)
-    first_documents = records["document"][starts][np.cumsum(first) - 1]
-    goes = ~first if within_document else records["document"] != first_documents
+    goes = ~first if within_document else records["document"] != _first_documents(records, first)
     np.save(target, places_in_order(records[goes]))
     copies = np.add.reduceat(records["copies"], starts) if len(starts) else records["copies"]
     repeated = copies > 1

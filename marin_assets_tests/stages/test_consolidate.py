@@ -239,7 +239,7 @@ def test_the_same_bytes_with_any_workers_and_any_memory_budget(tmp_path: Path, m
 corpora = st.lists(st.lists(reference.markdown_texts, max_size=3), min_size=1, max_size=2)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(corpora, st.sampled_from([0, 0, 5]))
 def test_no_paragraph_is_left_twice_and_nothing_else_is_lost(parts: list[list[str]], minimum: int) -> None:
     numbered = {NAME(number): text for number, text in enumerate(text for part in parts for text in part)}
@@ -255,7 +255,7 @@ def test_no_paragraph_is_left_twice_and_nothing_else_is_lost(parts: list[list[st
     assert len(long) == len(set(long))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=30)
 @given(corpora)
 def test_no_line_is_left_twice_in_line_mode(parts: list[list[str]]) -> None:
     with TemporaryDirectory() as directory:
@@ -268,7 +268,7 @@ def test_no_line_is_left_twice_in_line_mode(parts: list[list[str]]) -> None:
     assert set(lines) == before
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(
     st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(lambda text: not reference.blank(text)),
     st.sampled_from(["漢字 é", "e\u0301 🙂", "\u00a0", "مرحبا", "| é |\n|---|", "# 漢", "~~~\né\n~~~"]),

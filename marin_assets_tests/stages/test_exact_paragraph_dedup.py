@@ -148,7 +148,7 @@ configs = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(corpora, configs)
 def test_spans_equal_the_reference_whatever_the_budget(
     parts: list[list[str]], config: ExactParagraphDedupConfig
@@ -168,11 +168,11 @@ def test_spans_equal_the_reference_whatever_the_budget(
 def test_the_same_bytes_with_any_workers_and_any_memory_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_budget, "BYTES_WORTH_A_WORKER", 1)
     parts = [
-        ["\n\n".join(f"paragraph é {index * step % 37}" for index in range(40)) for step in range(1, 8)]
+        ["\n\n".join(f"paragraph é {index * step % 37}" for index in range(20)) for step in range(1, 5)]
         for _ in range(3)
     ]
     first, stats = run(tmp_path / "first", *parts)
-    for budget in (1, 3000, 2 << 30):
+    for budget in (3000, 2 << 30):
         config = ExactParagraphDedupConfig(workers=4, memory_budget=budget)
         other, again = run(tmp_path / f"{budget}", *parts, config=config)
         assert (other.content_digest, again) == (first.content_digest, stats)

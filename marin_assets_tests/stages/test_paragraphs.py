@@ -5,6 +5,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from marin_assets.stages.paragraphs import FENCE, HEADING, TEXT, WHITE_SPACE, Blocks, split_blocks, split_lines
 from marin_assets_tests.stages import reference
@@ -140,6 +141,22 @@ def test_white_space_is_the_unicode_property() -> None:
 def test_blocks_equal_those_of_a_parser_that_goes_line_by_line(texts: list[str]) -> None:
     found = listed(texts, split_blocks([text.encode() for text in texts]))
     assert found == [[(block.kind, block.content) for block in reference.blocks(text)] for text in texts]
+
+
+_PLAIN_LINES = ["", "", "a", "é", "# T", "#x", "===", "---", "***", "- - -", "```", "```x", "~~~", "~~~~", "  ```"]
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.sampled_from(_PLAIN_LINES), max_size=12))
+def test_without_containers_fences_and_headings_are_those_of_commonmark(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    tokens = [token for token in MarkdownIt("commonmark").parse(text) if token.level == 0 and token.map]
+    names = {"fence": "fence", "heading_open": "heading", "hr": "heading"}
+    expected = [(names[token.type], token.map[0]) for token in tokens if token.type in names and token.map]
+    found = split_blocks([text.encode()])
+    first_lines = [text.encode()[:start].count(b"\n") for start in found.starts.tolist()]
+    kinds = [KINDS[kind] for kind in found.kinds.tolist()]
+    assert [(kind, line) for kind, line in zip(kinds, first_lines, strict=True) if kind != "text"] == expected
 
 
 @settings(deadline=None, max_examples=100)
