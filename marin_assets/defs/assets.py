@@ -11,6 +11,7 @@ from marin_assets.artifacts.io_manager import ArtifactIOManager
 from marin_assets.defs import recipes, settings
 from marin_assets.defs.caching import reuse_or_compute
 from marin_assets.defs.descriptions import column_metadata
+from marin_assets.defs.training_progress import observations
 from marin_assets.gpt2.config import TrainingConfig
 from marin_assets.resources import Gpt2Trainer, HtmlSource, Tokenizer
 from marin_assets.stages import consolidate, exact_paragraph_dedup, html_to_markdown, normalize, tokenize
@@ -175,12 +176,13 @@ def gpt2_model(
     token_cache: Artifact,
 ) -> dg.MaterializeResult:
     """A trained GPT-2: checkpoints, an export that Transformers loads, metrics, samples."""
+    training = config.of(TrainingConfig)
     return reuse_or_compute(
         context,
         recipes.GPT2_MODEL,
         config,
         artifacts.store(),
         {"token_cache": token_cache.content_digest},
-        lambda out: gpt2_trainer.train(token_cache, config.of(TrainingConfig), out),
+        lambda out: gpt2_trainer.train(context, token_cache, training, out, observations(context, training)),
         resumable=True,
     )

@@ -10,7 +10,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from marin_assets.artifacts.stage_config import OPERATIONAL, StageConfig
+from marin_assets.artifacts.stage_config import INPUT_PATH, OPERATIONAL, StageConfig
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class TrainingConfig(StageConfig):
     """Width of the residual stream; 0 takes that of the named size. A multiple of `heads`."""
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of activations dropped while training. 0 suits a corpus that is read about once."""
-    init_from: Annotated[str, OPERATIONAL] = ""
-    """Directory of the first weights: a checkpoint of ours, or a Hugging Face GPT-2. Empty draws them from `seed`. The
-    path is not part of the fingerprint: the digest of what it holds is."""
+    init_from: Annotated[str, INPUT_PATH] = ""
+    """Directory of the first weights: a checkpoint of ours, or a Hugging Face GPT-2. Empty draws them from `seed`.
+    What it holds is part of the fingerprint, and not its path."""
 
     sequence_length: int = Field(default=64, ge=1)
     """Tokens of a training sequence, and the longest context of a model that starts from a seed."""
