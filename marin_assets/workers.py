@@ -3,7 +3,6 @@
 Belongs here: pools, budgets, recycling. Does not: what the work is; how a child process is spoken to.
 """
 
-import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -14,16 +13,12 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 
 from marin_assets.child_process import ChildDiedError, ChildProcess, Raised
+from marin_assets.cores import available_cores
 from marin_assets.errors import WorkerError
 
 Shard = TypeVar("Shard")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def map_shards(function: Callable[[Shard], Result], shards: Sequence[Shard], *, workers: int = 0) -> Iterator[Result]:
