@@ -153,7 +153,7 @@ class ChildProcess:
 
 def serve(descriptor: str, parent: str, memory_bytes: str) -> None:
     """The child's life: answer calls until the parent closes its end."""
-    _die_with(int(parent))
+    die_with(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
     if int(memory_bytes):
         _limit(resource.RLIMIT_DATA, int(memory_bytes))
@@ -193,7 +193,7 @@ def _limit(what: int, value: int) -> None:
     resource.setrlimit(what, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """End this process when the parent ends, even by SIGKILL, and even while a C function holds the interpreter.
 
     The kernel does that on Linux; elsewhere a thread looks once a second.

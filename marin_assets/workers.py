@@ -4,7 +4,6 @@ Belongs here: pools, budgets, recycling. Does not: what the work is; how a child
 """
 
 import logging
-import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 
 from marin_assets.child_process import ChildDiedError, ChildProcess, Raised
+from marin_assets.cores import available_cores
 from marin_assets.errors import WorkerError
 
 logger = logging.getLogger(__name__)
@@ -22,11 +22,6 @@ logger = logging.getLogger(__name__)
 Shard = TypeVar("Shard")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def map_shards(function: Callable[[Shard], Result], shards: Sequence[Shard], *, workers: int = 0) -> Iterator[Result]:

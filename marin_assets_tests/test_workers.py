@@ -12,8 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from marin_assets.cores import available_cores
 from marin_assets.errors import InputError, WorkerError
-from marin_assets.workers import Failed, FailureKind, Guard, Returned, available_cores, map_shards
+from marin_assets.workers import Failed, FailureKind, Guard, Returned, map_shards
 
 _MIB = 1 << 20
 

@@ -3,14 +3,25 @@
 Belongs here: one entry an asset, read by the assets and by `marin-assets plan`. Does not: how it is computed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from marin_assets.artifacts.code_version import CodeVersion, code_version
 from marin_assets.artifacts.manifest import Recipe
 from marin_assets.artifacts.stage_config import StageConfig
 from marin_assets.defs import settings
+from marin_assets.gpt2.config import TrainingConfig
+from marin_assets.gpt2.initial_weights import digests
+
+
+def _no_named_inputs(_config: StageConfig) -> Mapping[str, str]:
+    return {}
+
+
+def _initial_weights(config: TrainingConfig) -> Mapping[str, str]:
+    return digests(config.init_from)
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,8 @@ class CachedAsset:
     """Assets that it is made from."""
     sources: tuple[str, ...] = ()
     """What else it is made from: `raw_html`, `tokenizer`."""
+    named_inputs: Callable[[Any], Mapping[str, str]] = _no_named_inputs
+    """Digests, by input name, of what its settings name by path."""
 
     @cached_property
     def code_version(self) -> CodeVersion:
@@ -36,6 +49,7 @@ class CachedAsset:
         """The recipe for these settings and these content digests by input name.
 
         Raises:
+            InputError: what a setting names is not there.
             ValueError: the inputs are not those that this entry names.
         """
         if set(inputs) != {*self.assets, *self.sources}:
@@ -46,7 +60,7 @@ class CachedAsset:
             code_version=version.digest,
             libraries=version.libraries,
             config=config.semantic(),
-            inputs=dict(inputs),
+            inputs={**inputs, **self.named_inputs(config)},
         )
 
 
@@ -86,6 +100,7 @@ GPT2_MODEL = CachedAsset(
     "marin_assets.gpt2.trainer",
     settings.Gpt2ModelSettings,
     assets=("token_cache",),
+    named_inputs=_initial_weights,
 )
 
 CACHED_ASSETS = (

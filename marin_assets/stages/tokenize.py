@@ -22,12 +22,13 @@ import xxhash
 from pydantic import Field, JsonValue
 
 from marin_assets.artifacts.stage_config import OPERATIONAL, StageConfig
+from marin_assets.cores import available_cores
 from marin_assets.errors import InputError
 from marin_assets.stages.engine_check import EngineSetting, choose_engine
 from marin_assets.stages.tables import Column, part_name, write_part
 from marin_assets.stages.text_encoder import EngineName, TextEncoder, Vocabulary, threads_are_ours
 from marin_assets.stages.token_cache import FIELD, ShardCounts, TokenShardWriter, write_cache_ledger
-from marin_assets.workers import available_cores, map_shards
+from marin_assets.workers import map_shards
 
 if TYPE_CHECKING:
     import polars as pl
