@@ -76,10 +76,15 @@ def render(
         if node.parent not in listed:
             node.set_text(" ")
     _prune(root, kept)
+    # The converter gives nothing for what nests too deep for it: better plain text than none.
+    return render_tree(root, url, config) or plain
+
+
+def render_tree(root: HtmlElement, url: str | None, config: HtmlToMarkdownConfig) -> str:
+    """Markdown of all the text in an element, which is used up. Empty when it nests too deep."""
     _unwrap_layout_tables(root)
     _simplify(root, url, config)
-    # The converter gives nothing for what nests too deep for it: better plain text than none.
-    return compose(root) or plain
+    return compose(root)
 
 
 def _code_language(block: HtmlElement) -> str | None:
@@ -136,10 +141,10 @@ def _prune(root: HtmlElement, kept: set[HtmlElement]) -> None:
         parent = element.getparent()
         inside = parent is root or parent in kept
         if inside and element not in kept and element.tag not in _MEANT_WITHOUT_TEXT:
-            _remove(element)
+            remove(element)
 
 
-def _remove(element: HtmlElement) -> None:
+def remove(element: HtmlElement) -> None:
     """Remove an element, but not the text that follows it."""
     parent, before, tail = element.getparent(), element.getprevious(), element.tail or ""
     text = (parent.text if before is None else before.tail) or ""
