@@ -75,7 +75,7 @@ def _body(page: LexborHTMLParser) -> HtmlElement | None:
     html = page.body.html
     if not html.isascii():
         html = _RESERVED.sub("", html)
-    root = etree.fromstring(f"<html>{html}</html>", _parser())
+    root = etree.fromstring(html.encode(), _parser())
     body: HtmlElement | None = None if root is None else root.find("body")
     return body
 
@@ -84,7 +84,7 @@ def _body(page: LexborHTMLParser) -> HtmlElement | None:
 def _parser() -> etree.HTMLParser:
     from lxml.html import HtmlElement
 
-    parser = etree.HTMLParser(remove_comments=True, remove_pis=True, huge_tree=True)
+    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
     # All elements are of one class, looked up in C: lxml.html's own lookup calls Python for each.
     parser.set_element_class_lookup(etree.ElementDefaultClassLookup(element=HtmlElement))
     return parser
@@ -186,7 +186,11 @@ def _choose(body: HtmlElement, config: HtmlToMarkdownConfig, *, strict: bool) ->
         gone[place : measures.ends[place]] = b"\1" * (measures.ends[place] - place)
     main = _main(measures, gone)
     if strict:
-        removed += _link_lists(measures, gone, main)
+        lists = _link_lists(measures, gone, main)
+        if sum(measures.text[place] for place in lists) <= rules.LISTS_SHARE * measures.text[main]:
+            removed += lists
+            for place in lists:
+                measures.subtract(place)
     return _Choice(
         main=measures.elements[main],
         removed=[measures.elements[place] for place in removed],
@@ -297,6 +301,5 @@ def _link_lists(measures: _Measures, gone: bytearray, main: int) -> list[int]:
         )
         if is_list:
             found.append(place)
-            measures.subtract(place)
         place = ends[place] if is_list or gone[place] else place + 1
     return found

@@ -73,6 +73,8 @@ LIST_PAGE_SHARE = 0.3
 LIST_PROSE_CHARACTERS = 100
 """A block in the main content is a list of links, and goes, when more than `LIST_LINK_SHARE` of it are links, it has
 less than `LIST_PAGE_SHARE` of the main text, and less prose than this."""
+LISTS_SHARE = 0.7
+"""Where such blocks have more than this share of the main text, the page is an index, and they are its content."""
 
 LEAST_CHARACTERS = 200
 """With less text than this left, and half of the page's gone, nothing but lists and menus made the page: it is kept."""

@@ -30,7 +30,8 @@ _LIST_NUMBER = re.compile("[0-9]{1,8}")
 _SEPARATOR = "\U00100000"
 """Stands between leaves. The tree must not have it; `main_content` takes it out of pages."""
 _BETWEEN_LEAVES = re.compile(f"\n*{_SEPARATOR}\n*")
-_SPACES = re.compile("[ \t\n\r\f]+")
+_WHITE_SPACE = " \t\n\r\f"
+_SPACES = re.compile(f"[{_WHITE_SPACE}]+")
 _EMPTY_LINES = re.compile(r" *\n *\n\s*")
 
 
@@ -72,13 +73,14 @@ def compose(root: HtmlElement) -> str:
 def _blocks(element: HtmlElement, leaves: list[_Leaf]) -> list[_Block]:
     """The blocks of an element's content. Their leaves are taken out of the tree and added to the list."""
     found: list[_Block] = []
-    run = _run_of(element.text)
+    text: str | None = element.text
+    inline: list[HtmlElement] = []
     for child in list(element):
         if child.tag in INLINE:
-            run.append(child)
+            inline.append(child)
             continue
-        found += _leaf(run, leaves)
-        run = _run_of(child.tail)
+        found += _run(text, inline, leaves)
+        text, inline = child.tail, []
         child.tail = None
         if child.tag in _LEAVES:
             found += _leaf(child, leaves)
@@ -88,7 +90,16 @@ def _blocks(element: HtmlElement, leaves: list[_Leaf]) -> list[_Block]:
             found.append(_list(child, leaves))
         else:
             found += _blocks(child, leaves)
-    return found + _leaf(run, leaves)
+    return found + _run(text, inline, leaves)
+
+
+def _run(text: str | None, inline: list[HtmlElement], leaves: list[_Leaf]) -> list[_Block]:
+    """The block of a text and the inline elements behind it, if they are more than white space."""
+    if not inline and (text is None or not text.strip(_WHITE_SPACE)):
+        return []
+    run = _run_of(text)
+    run.extend(inline)
+    return _leaf(run, leaves)
 
 
 def _run_of(text: str | None) -> HtmlElement:
@@ -124,6 +135,9 @@ def _flatten(element: HtmlElement) -> None:
 
 def _collapse_white_space(element: HtmlElement) -> None:
     """Collapse the white space of inline content, also where it spans elements; none is left at the ends of lines."""
+    if not len(element):
+        element.text = _SPACES.sub(" ", element.text or "").strip(" ") or None
+        return
     last: tuple[HtmlElement, str] | None = None
     after_space = True
     for event, node in etree.iterwalk(element, events=("start", "end")):

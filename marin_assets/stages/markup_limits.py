@@ -95,50 +95,55 @@ def _count(html: str) -> _Count:
     import numpy as np
 
     data = np.frombuffer(html.encode("utf-8", "replace") + b">" + bytes(_NAME_BYTES + 1), np.uint8)
-    opens = np.flatnonzero(data == ord("<"))
-    is_end = data[opens + 1] == ord("/")
-    names = _names(data, opens + 1 + is_end)
-    opens, is_end, names = opens[names > 0], is_end[names > 0], names[names > 0]
-    if not len(opens):
+    places = np.flatnonzero(data == ord("<"))
+    is_end = data[places + 1] == ord("/")
+    names = _names(data, places + 1 + is_end)
+    places, is_end, names = places[names > 0], is_end[names > 0], names[names > 0]
+    starts = int((~is_end).sum())
+    if not starts:
         return _Count(0, 0, 0)
     closes = np.flatnonzero(data == ord(">"))
-    longest = int((closes[np.searchsorted(closes, opens)] - opens).max())
+    longest = int((closes[np.searchsorted(closes, places)] - places).max())
     order = np.argsort(names, kind="stable")
-    names, steps = names[order], 1 - 2 * is_end[order].astype(np.int64)
+    return _Count(starts, _levels(names[order], is_end[order]), longest)
+
+
+def _levels(names: npt.NDArray[np.uint32], is_end: npt.NDArray[np.bool_]) -> int:
+    """The sum over all names of the most levels that elements of it can have. Tags of one name stand together."""
+    import numpy as np
+
+    steps = 1 - 2 * is_end.astype(np.int64)
     firsts = np.flatnonzero(np.diff(names, prepend=0))
-    levels = 0
-    for first, last in zip(firsts.tolist(), [*firsts[1:].tolist(), len(names)], strict=True):
-        weight = _weights().get(int(names[first]), 1)
-        if weight:
-            balance = np.cumsum(steps[first:last])
-            lowest = np.minimum(np.minimum.accumulate(balance), 0)
-            levels += weight * int((balance - np.concatenate(([0], lowest[:-1]))).max(initial=0))
-    return _Count(int((~is_end).sum()), levels, longest)
+    name_index = np.repeat(np.arange(len(firsts)), np.diff(firsts, append=len(names)))
+    # Each name's balance begins far below the one before, so that the lowest so far never is another name's.
+    balance = np.cumsum(steps)
+    balance -= (balance - steps)[firsts][name_index] + name_index * (len(names) + 1)
+    lowest_before = np.minimum.accumulate(balance - steps)
+    most = np.maximum(np.maximum.reduceat(balance - lowest_before, firsts), 0)
+    weights = [_WEIGHTS.get(name, 1) for name in names[firsts].tolist()]
+    return int(np.dot(most, weights))
 
 
 def _names(data: npt.NDArray[np.uint8], starts: npt.NDArray[np.intp]) -> npt.NDArray[np.uint32]:
     """The first letters of the name at each place, in lower case, as one number; 0 where no name begins."""
     import numpy as np
 
-    names = np.zeros(len(starts), np.uint32)
-    inside = np.ones(len(starts), bool)
-    for offset in range(_NAME_BYTES):
-        letters = data[starts + offset] | 0x20
-        is_letter = (letters >= ord("a")) & (letters <= ord("z"))
-        is_digit = (letters >= ord("0")) & (letters <= ord("9")) if offset else np.zeros(len(starts), bool)
-        inside &= is_letter | is_digit
-        names = (names << np.uint32(8)) | np.where(inside, letters, 0).astype(np.uint32)
+    lower = np.frombuffer(_LOWER, np.uint8)
+    letters = lower[data[starts]]
+    letters[letters < ord("a")] = 0
+    names = letters.astype(np.uint32)
+    for offset in range(1, _NAME_BYTES):
+        letters = np.where(letters > 0, lower[data[starts + offset]], 0)
+        names = (names << np.uint32(8)) | letters
     return names
-
-
-def _weights() -> dict[int, int]:
-    return _WEIGHTS
 
 
 def _number(name: str) -> int:
     return int.from_bytes(name.encode()[:_NAME_BYTES].ljust(_NAME_BYTES, b"\0"), "big")
 
 
+_LOWER = bytes(ord(chr(byte).lower()) if chr(byte).isalnum() and byte < 128 else 0 for byte in range(256))
+"""Letters in lower case and digits by byte; 0 for all others."""
 _WEIGHTS = {
     **{_number(name): 0 for name in (*_VOID, *_CLOSED_BY)},
     **{_number(name): levels for name, levels in _LEVELS.items()},

@@ -52,10 +52,11 @@ _SUPERSETS = {
 _TAG = re.compile(r"<[a-zA-Z!/?]")
 _SPACE = (string.whitespace + "\0").encode()
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SPACE_ELSEWHERE = re.compile("[\v\f\x1c-\x1f]")
+_SEPARATORS_TO_SPACES = bytes.maketrans(b"\v\f\x1c\x1d\x1e\x1f", b"      ")
 """Control characters that separate words."""
-_NOT_IN_XML = re.compile("[\0-\x08\x0e-\x1b\ufffe\uffff]")
-"""Characters that show nothing and that no XML tree can hold (XML 1.0 §2.2)."""
+_NOT_IN_XML = bytes([*range(9), *range(0x0E, 0x1C)])
+"""Bytes of the characters that show nothing and that no XML tree can hold (XML 1.0 §2.2)."""
+_NOT_IN_XML_EITHER = ("\ufffe", "\uffff")
 _LAST_CODE_POINT = 0x10FFFF
 _NUMERIC_REFERENCE = re.compile("&#(?:[xX]([0-9a-fA-F]+)|([0-9]+));?")
 
@@ -92,9 +93,8 @@ def decode_page(page: bytes | str, max_page_bytes: int) -> str | Refused:
         if kind is not None:
             return Refused(Refusal.not_html, f"the page is {kind}")
         page = _decode(page)
-    text = _SURROGATE.sub("\ufffd", page).removeprefix("\ufeff")
-    text = _NUMERIC_REFERENCE.sub(_valid_reference, _without_control_characters(text))
-    if not text.strip():
+    text = _NUMERIC_REFERENCE.sub(_valid_reference, _without_control_characters(page).removeprefix("\ufeff"))
+    if not text or text.isspace():
         return Refused(Refusal.empty, None)
     kind = _kind(text[:16].encode("latin-1", "replace"))
     if kind is not None:
@@ -105,7 +105,15 @@ def decode_page(page: bytes | str, max_page_bytes: int) -> str | Refused:
 
 
 def _without_control_characters(text: str) -> str:
-    return _NOT_IN_XML.sub("", _SPACE_ELSEWHERE.sub(" ", text))
+    """The text without what no tree can hold, surrogates replaced. Works on bytes, many times faster than patterns."""
+    try:
+        encoded = text.encode()
+    except UnicodeEncodeError:
+        encoded = _SURROGATE.sub("\ufffd", text).encode()
+    cleaned = encoded.translate(_SEPARATORS_TO_SPACES, _NOT_IN_XML)
+    for character in _NOT_IN_XML_EITHER:
+        cleaned = cleaned.replace(character.encode(), b"")
+    return cleaned.decode()
 
 
 def _valid_reference(reference: re.Match[str]) -> str:
@@ -155,7 +163,7 @@ def _decode_utf8(page: bytes) -> str | None:
 def _is_damaged_utf8(page: bytes) -> bool:
     """Whether most of the characters above ASCII are not UTF-8, so that a declaration of it must be wrong."""
     text = page.decode("utf-8", "replace")
-    return text.count("\ufffd") > sum(not character.isascii() for character in text) / 2
+    return text.count("\ufffd") > (len(text) - len(text.encode("ascii", "ignore"))) / 2
 
 
 def _utf16_without_mark(page: bytes) -> str | None:
