@@ -213,11 +213,14 @@ def _inline_around_blocks(root: HtmlElement) -> list[HtmlElement]:
 def _clean_attributes(element: HtmlElement, url: str | None) -> None:
     if element.tag == "ol" and len(element) and element[0].get("value"):
         element.set("start", element[0].get("value"))
+    names = element.keys()
+    if not names:
+        return
     keep = _ATTRIBUTES.get(element.tag, set())
-    for name in [name for name in element.attrib if name not in keep]:
-        del element.attrib[name]
-    for name in ("href", "src"):
-        if url is not None and name in element.attrib:
+    for name in names:
+        if name not in keep:
+            del element.attrib[name]
+        elif url is not None and name in {"href", "src"}:
             element.set(name, _absolute(url, element.get(name)))
 
 

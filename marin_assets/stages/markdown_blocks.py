@@ -188,10 +188,10 @@ def _convert(leaves: list[_Leaf]) -> None:
     from html_to_markdown import convert
 
     root = etree.Element("div")
+    root.text = _SEPARATOR
     for leaf in leaves:
-        root.append(_run_of(_SEPARATOR))
+        leaf.element.tail = _SEPARATOR
         root.append(leaf.element)
-    root.append(_run_of(_SEPARATOR))
     markdown = convert(etree.tostring(root, encoding="unicode", method="html"), _options()).content or ""
     texts = _BETWEEN_LEAVES.split(markdown)[1:-1]
     if len(texts) == len(leaves):
