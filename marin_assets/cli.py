@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 
 import click
-import yaml
-from pydantic import JsonValue
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -35,10 +33,19 @@ def commands() -> None:
 def plan(config: Path | None) -> None:
     """What a run would reuse and what it would compute, and why, without running it."""
     from marin_assets.defs.plan import plan as planned
+    from marin_assets.defs.run_config import read_run_config
+    from marin_assets.stages.raw_html import raw_html
+    from marin_assets.stages.tokenizer_file import tokenizer_file
 
+    run = read_run_config(config)
+    store = ArtifactStore(open_storage(run.resource("artifacts", "root", environment.PREFIX.value)))
+    sources = {
+        "raw_html": raw_html(Path(run.resource("html_source", "input", environment.INPUT.value))).digest,
+        "tokenizer": tokenizer_file(run.resource("tokenizer", "tokenizer", environment.TOKENIZER.value)).digest,
+    }
     table = Table("asset", "cache", "why", box=None, pad_edge=False)
     colours = {"hit": "green", "miss": "yellow", "open": "cyan"}
-    for asset in planned(_store(), _source_digests(), _asset_settings(config)):
+    for asset in planned(store, sources, run.settings):
         table.add_row(asset.name, f"[{colours[asset.outcome]}]{asset.outcome}[/]", asset.reason)
     console.print(table)
 
@@ -89,27 +96,6 @@ def generate(prompt: str, max_new_tokens: int, temperature: float, top_k: int, s
 
 def _store() -> ArtifactStore:
     return ArtifactStore(open_storage(environment.PREFIX.value))
-
-
-def _source_digests() -> dict[str, str]:
-    """Digest of each source, as a run in this environment would have it."""
-    from marin_assets.stages.raw_html import raw_html
-    from marin_assets.stages.tokenizer_file import tokenizer_file
-
-    return {
-        "raw_html": raw_html(Path(environment.INPUT.value)).digest,
-        "tokenizer": tokenizer_file(environment.TOKENIZER.value).digest,
-    }
-
-
-def _asset_settings(config: Path | None) -> dict[str, dict[str, JsonValue]]:
-    if config is None:
-        return {}
-    content = yaml.safe_load(config.read_text()) or {}
-    try:
-        return {name: dict(value.get("config") or {}) for name, value in (content.get("ops") or {}).items()}
-    except AttributeError as error:
-        raise SettingsError(f"{config}: expected `ops: {{asset: {{config: {{...}}}}}}`, as Dagster reads it") from error
 
 
 def _artifacts(store: ArtifactStore, assets: tuple[str, ...]) -> list[Artifact]:

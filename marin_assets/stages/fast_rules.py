@@ -9,7 +9,7 @@ WITHOUT_TEXT = (
 )  # fmt: skip
 """Elements that hold no text of the page, whatever stands in them."""
 
-NOISE_ELEMENTS = frozenset({"nav", "aside", "header", "dialog", "menu"})
+NOISE_ELEMENTS = frozenset({"nav", "aside", "header", "footer", "dialog", "menu"})
 """Elements around the content rather than in it, by the HTML standard's own definition."""
 
 NOISE_ROLES = frozenset({

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -20,8 +20,10 @@ from marin_assets.artifacts.stage_config import OPERATIONAL, StageConfig
 from marin_assets.errors import InputError, SettingsError
 from marin_assets.stages.page_extraction import CHEAPER, Extraction, PageRequest, Status, extract_page
 from marin_assets.stages.page_reading import Page, read_pages
+from marin_assets.stages.page_slices import PageSlice, slices_of
+from marin_assets.stages.part_writer import PartWriter
 from marin_assets.stages.raw_html import PageFile, RawHtml
-from marin_assets.stages.tables import Column, column_types, part_name, polars_schema, write_part
+from marin_assets.stages.tables import Column, column_types, part_name
 from marin_assets.workers import Guard, Returned, map_shards
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 SHARD_BYTES = 16 << 20
 """Of input files as they are stored: a shard is then some ten seconds to a minute of one core."""
-_MOST_PARTS_OF_A_FILE = 64
+_MOST_SLICES_OF_A_FILE = 256
 _WALL_PER_CPU = 4
 """A page may take this many times its processor time on the clock, so that a busy machine fails no page."""
 _REASONS_SHOWN = 3
@@ -124,19 +126,11 @@ class HtmlToMarkdownStats:
 
 
 @dataclass(frozen=True)
-class _Slice:
-    """A file, or one of several interleaved parts of a large one."""
-
-    file: PageFile
-    part: int
-    parts: int
-
-
-@dataclass(frozen=True)
 class _Shard:
-    slices: tuple[_Slice, ...]
+    slices: tuple[PageSlice, ...]
     part_path: Path
     provenance_path: Path
+    scratch: Path
     config: HtmlToMarkdownConfig
 
 
@@ -154,7 +148,7 @@ class _ShardCounts:
 def html_to_markdown(pages: RawHtml, config: HtmlToMarkdownConfig, out: ArtifactWriter) -> HtmlToMarkdownStats:
     """Extract every page of the input, each within its budget, in worker processes.
 
-    A shard takes files in the order of their digests, so that names decide nothing; a large file is shared by
+    A shard takes files in the order of their digests, so that names decide nothing; a large file is cut into
     several shards. `provenance/` says, row by row, where a page came from; it is no part of the content.
 
     Raises:
@@ -201,32 +195,38 @@ def _check(config: HtmlToMarkdownConfig) -> None:
 
 
 def _shards(files: Iterable[PageFile], config: HtmlToMarkdownConfig, out: ArtifactWriter) -> list[_Shard]:
-    """Small files together up to `SHARD_BYTES`, large ones in parts of about that."""
-    groups: list[list[_Slice]] = []
+    """Small files together up to `SHARD_BYTES`, large ones in slices of about that."""
+    ordered = sorted(files, key=lambda file: (file.digest, file.name))
+    large = [file for file in ordered if file.bytes > SHARD_BYTES]
+    slices = dict(zip(large, map_shards(_slices, large, workers=config.workers), strict=True))
+    groups: list[list[PageSlice]] = []
     room = 0
-    for file in sorted(files, key=lambda file: (file.digest, file.name)):
-        if file.bytes > SHARD_BYTES:
-            parts = min(-(-file.bytes // SHARD_BYTES), _MOST_PARTS_OF_A_FILE)
-            groups += [[_Slice(file, part, parts)] for part in range(parts)]
+    for file in ordered:
+        if file in slices:
+            groups += [[piece] for piece in slices[file]]
             room = 0
         else:
             if file.bytes > room or not groups:
                 groups.append([])
                 room = SHARD_BYTES
-            groups[-1].append(_Slice(file, 0, 1))
+            groups[-1].append(PageSlice(file))
             room -= file.bytes
     names = [part_name(index, len(groups)) for index in range(len(groups))]
     return [
-        _Shard(tuple(group), out.path(name), out.path(f"provenance/{name}"), config)
+        _Shard(tuple(group), out.path(name), out.path(f"provenance/{name}"), out.scratch(name), config)
         for group, name in zip(groups, names, strict=True)
     ]
+
+
+def _slices(file: PageFile) -> list[PageSlice]:
+    return slices_of(file, min(-(-file.bytes // SHARD_BYTES), _MOST_SLICES_OF_A_FILE))
 
 
 def _extract_shard(shard: _Shard) -> _ShardCounts:
     """Write one part and its provenance, row by row in the order of the shard's files and their records."""
     config, counts = shard.config, _ShardCounts()
-    rows: list[tuple[str | None, ...]] = []
-    places: list[tuple[str, str, int]] = []
+    part = PartWriter(shard.part_path, COLUMNS, shard.scratch / "part")
+    provenance = PartWriter(shard.provenance_path, PROVENANCE_COLUMNS, shard.scratch / "provenance")
     with Guard(
         extract_page,
         cpu_seconds=config.page_timeout_seconds,
@@ -236,22 +236,16 @@ def _extract_shard(shard: _Shard) -> _ShardCounts:
         for page in _pages(shard):
             extraction = _extract(page, guard, config)
             _count(counts, page, extraction)
-            rows.append(_row(page, extraction))
-            places.append((page.source_id, page.file, page.record))
-    _write(shard.part_path, rows, COLUMNS)
-    _write(shard.provenance_path, places, PROVENANCE_COLUMNS)
+            part.append(_row(page, extraction))
+            provenance.append((page.source_id, page.file, page.record))
+    part.finish()
+    provenance.finish()
     return counts
 
 
 def _pages(shard: _Shard) -> Iterator[Page]:
     for piece in shard.slices:
-        yield from read_pages(
-            piece.file,
-            text_column=shard.config.text_column,
-            max_page_bytes=shard.config.max_page_bytes,
-            part=piece.part,
-            parts=piece.parts,
-        )
+        yield from read_pages(piece, text_column=shard.config.text_column, max_page_bytes=shard.config.max_page_bytes)
 
 
 def _extract(page: Page, guard: Guard[PageRequest, Extraction], config: HtmlToMarkdownConfig) -> Extraction:
@@ -281,12 +275,6 @@ def _row(page: Page, extraction: Extraction) -> tuple[str | None, ...]:
         extraction.error,
         page.metadata,
     )
-
-
-def _write(path: Path, rows: Sequence[tuple[object, ...]], columns: tuple[Column, ...]) -> None:
-    import polars as pl
-
-    write_part(path, pl.DataFrame(rows, schema=polars_schema(columns), orient="row"), columns)
 
 
 def _count(counts: _ShardCounts, page: Page, extraction: Extraction) -> None:

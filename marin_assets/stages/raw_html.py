@@ -5,6 +5,7 @@ Belongs here: which files count, their order and digests. Does not: what stands 
 """
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,6 +39,11 @@ class PageFile:
     bytes: int
     digest: str
     """xxh3-128 of the file as it is stored, 32 hex digits."""
+
+    @property
+    def printable_name(self) -> str:
+        """The name in UTF-8, which names on disk need not be: other bytes are escaped."""
+        return os.fsencode(self.name).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)
