@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,9 @@ _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6", "summary"})
 _NOT_A_PAGE = frozenset({"p", "table", "tbody", "tr", "td", "ul", "ol", "dl", "pre", "blockquote", "a", "span"})
 """The main content is no single one of these: its neighbours belong to it."""
 _MAY_BE_LISTS = frozenset({"ul", "ol", "dl", "div", "section", "p", "table", "form", "figure"})
+_TELLING = frozenset({"class", "id", "role", "style", "hidden", "aria-hidden"})
+"""Attributes that say whether an element is content."""
+_PARTS = rules.NOISE_STEMS + rules.NOISE_PHRASES
 _WORDS = re.compile("[A-Z]?[a-z0-9]+|[A-Z0-9]+")
 _RESERVED = re.compile("[\U00100000-\U0010ffff]")
 """What `markdown_blocks` puts between blocks."""
@@ -132,8 +136,7 @@ def _noise(body: HtmlElement, config: HtmlToMarkdownConfig, *, strict: bool) -> 
                 is_noise = True
             else:
                 is_noise = (
-                    (strict or tag == "footer")
-                    and _is_noise(element, tag, config)
+                    (tag == "footer" or (strict and _says_noise(element, tag, config.include_comments)))
                     and element not in protected
                     and _CHARACTERS(element) < most
                 )
@@ -144,40 +147,58 @@ def _noise(body: HtmlElement, config: HtmlToMarkdownConfig, *, strict: bool) -> 
     return found
 
 
-def _is_noise(element: HtmlElement, tag: str, config: HtmlToMarkdownConfig) -> bool:
-    """Whether an element is noise by what it says of itself."""
+def _says_noise(element: HtmlElement, tag: str, comments: bool) -> bool:
+    """Whether an element is noise by its name or one of its attributes."""
     if tag in rules.NOISE_ELEMENTS:
         return True
-    if not element.keys():
-        return False
-    get = element.get
-    if tag not in rules.NEVER_NOISE:
-        name, identifier = get("class"), get("id")
-        if (name and _is_noise_name(name, config.include_comments)) or (
-            identifier and _is_noise_name(identifier, config.include_comments)
-        ):
-            return True
-    if get("role") in rules.NOISE_ROLES:
-        return True
-    style = get("style")
-    if get("aria-hidden") == "true" or get("hidden") is not None or (style and "display:none" in style.replace(" ", "")):
-        characters = _CHARACTERS(element)
-        links = sum(map(_CHARACTERS, element.iter("a")))
-        return bool(characters < rules.HIDDEN_CHARACTERS or links > rules.HIDDEN_LINK_SHARE * characters)
+    for name in element.keys():  # noqa: SIM118 - an element iterates over its children
+        if name in _TELLING:
+            meaning = _meaning(name, element.get(name), comments)
+            if meaning is _Meaning.noise and (tag not in rules.NEVER_NOISE or name == "role"):
+                return True
+            if meaning is _Meaning.hidden and _is_small_or_links(element):
+                return True
     return False
 
 
+class _Meaning(Enum):
+    """What an attribute says of its element."""
+
+    nothing = 0
+    noise = 1
+    hidden = 2
+
+
 @lru_cache(maxsize=1 << 14)
-def _is_noise_name(name: str, comments: bool) -> bool:
-    """Whether a class or id names furniture. The cache is bounded, and can't change an answer."""
+def _meaning(name: str, value: str, comments: bool) -> _Meaning:
+    """What an attribute says. The cache is bounded, and can't change an answer."""
+    match name:
+        case "class" | "id":
+            return _Meaning.noise if _names_noise(value, comments) else _Meaning.nothing
+        case "role":
+            return _Meaning.noise if value in rules.NOISE_ROLES else _Meaning.nothing
+        case "style":
+            return _Meaning.hidden if "display:none" in value.replace(" ", "") else _Meaning.nothing
+        case "aria-hidden":
+            return _Meaning.hidden if value == "true" else _Meaning.nothing
+    return _Meaning.hidden
+
+
+def _names_noise(name: str, comments: bool) -> bool:
+    """Whether a class or id names furniture."""
     words = {word.lower() for word in _WORDS.findall(name)}
     lower = name.lower()
     return (
         not words.isdisjoint(rules.NOISE_WORDS)
         or (not comments and not words.isdisjoint(rules.COMMENT_WORDS))
-        or any(stem in lower for stem in rules.NOISE_STEMS)
-        or any(phrase in lower for phrase in rules.NOISE_PHRASES)
+        or any(part in lower for part in _PARTS)
     )
+
+
+def _is_small_or_links(element: HtmlElement) -> bool:
+    characters = _CHARACTERS(element)
+    links = sum(map(_CHARACTERS, element.iter("a")))
+    return bool(characters < rules.HIDDEN_CHARACTERS or links > rules.HIDDEN_LINK_SHARE * characters)
 
 
 @dataclass(frozen=True)

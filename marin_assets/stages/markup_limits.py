@@ -24,7 +24,8 @@ MOST_ATTRIBUTES = 200
 """Of one element; the rest is left out."""
 MOST_ATTRIBUTE_CHARACTERS = 8192
 """A longer attribute is left out: it is a picture or data, and copied by every step of an extraction."""
-_MOST_TAG_BYTES = 16_384
+_MOST_TAG_BYTES = 65_536
+"""A tag may be this long without a closer look: some 20,000 attributes take Lexbor a tenth of a second."""
 
 _VOID = ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
 _CLOSED_BY: dict[str, frozenset[str]] = {
