@@ -14,6 +14,8 @@ from lxml import etree
 
 from marin_assets.stages.main_content import TextNode
 from marin_assets.stages.markdown_blocks import INLINE, compose
+from marin_assets.stages.maths import hide_tex, show_tex
+from marin_assets.stages.table_grid import fill_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,8 +85,11 @@ def render(
 def render_tree(root: HtmlElement, url: str | None, config: HtmlToMarkdownConfig) -> str:
     """Markdown of all the text in an element, which is used up. Empty when it nests too deep."""
     _unwrap_layout_tables(root)
+    for table in root.iter("table"):
+        fill_spans(table)
+    formulas = hide_tex(root)
     _simplify(root, url, config)
-    return compose(root)
+    return show_tex(compose(root), formulas)
 
 
 def _code_language(block: HtmlElement) -> str | None:

@@ -187,6 +187,10 @@ def _convert(leaves: list[_Leaf]) -> None:
     """Give each leaf its Markdown, all by one call, since most of the converter's time goes into starting."""
     from html_to_markdown import convert
 
+    for leaf in leaves:
+        if _is_plain(leaf.element):
+            leaf.text = leaf.element.text.rstrip()
+    leaves = [leaf for leaf in leaves if not leaf.text]
     root = etree.Element("div")
     root.text = _SEPARATOR
     for leaf in leaves:
@@ -197,6 +201,15 @@ def _convert(leaves: list[_Leaf]) -> None:
     if len(texts) == len(leaves):
         for leaf, text in zip(leaves, texts, strict=True):
             leaf.text = _EMPTY_LINES.sub("\n\n", text).strip() if leaf.element.tag == _RUN else text
+
+
+def _is_plain(element: HtmlElement) -> bool:
+    """Whether an element is a text that is the same in Markdown, as nearly every paragraph's is.
+
+    The converter changes backslashes, and what at the start of a line would be no text.
+    """
+    text = element.text
+    return element.tag == _RUN and not len(element) and bool(text) and text[0].isalpha() and "\\" not in text
 
 
 @cache

@@ -191,7 +191,7 @@ def _encoding_by_zeros(page: bytes) -> str | None:
 
 
 def _declared_encoding(page: bytes, within: int) -> str | None:
-    """The encoding that the page names in its first bytes, by the WHATWG's table of labels; None for names that it does not have."""
+    """The encoding that the page names in its first bytes, by the WHATWG's table of labels; None for other names."""
     from resiliparse.parse.encoding import map_encoding_to_html5
 
     declaration = _DECLARED.search(page, 0, within)

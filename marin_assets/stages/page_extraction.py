@@ -15,6 +15,7 @@ from marin_assets.stages.fast_extraction import extract_fast
 from marin_assets.stages.main_content import choose, page_title, parse
 from marin_assets.stages.markdown import render, simplify_code
 from marin_assets.stages.markup_limits import bound_markup
+from marin_assets.stages.maths import keep_tex
 from marin_assets.stages.page_decoding import Refused, decode_page
 from marin_assets.stages.plain_text import extract_plain_text
 
@@ -81,7 +82,7 @@ def extract_page(request: PageRequest) -> Extraction:
         if note is not None:
             method = CHEAPER[method]
             note += f"; extracted with {method}"
-    title, text = _METHODS[method](page.html, url, config)
+    title, text = _METHODS[method](keep_tex(page.html), url, config)
     if not text.strip():
         return Extraction(Status.empty, title, error="the page has no main content")
     return Extraction(Status.ok, title, _with_title(text, title) if config.prepend_title else text, note)

@@ -161,7 +161,7 @@ def test_too_many_failures_name_reasons_and_examples(tmp_path: Path) -> None:
             {"extract_method": "resiliparse", "favor_recall": True},
             "favor_recall is an option that resiliparse does not",
         ),
-        ({"hidden_elements": True}, "hidden_elements is an option that trafilatura does not have"),
+        ({"hidden_elements": True}, "hidden_elements is an option that fast does not have"),
         ({"favor_recall": True, "favor_precision": True}, "favor_precision and favor_recall exclude each other"),
     ],
 )

@@ -1,6 +1,5 @@
 """A part written row by row is the part written at once, byte for byte."""
 
-
 import polars as pl
 import pytest
 from hypothesis import given, settings
