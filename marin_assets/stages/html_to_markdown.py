@@ -70,8 +70,8 @@ class HtmlToMarkdownConfig(StageConfig):
     """Settings of `markdown_documents`."""
 
     extract_method: ExtractMethod = ExtractMethod.fast
-    """`fast`, our own, or the libraries `trafilatura` and `resiliparse`. Pages with too many elements for a library
-    are extracted with `fast`; their `error` says so."""
+    """`fast`, our own, is the best on all kinds of pages together; `trafilatura` and `resiliparse` are libraries, whose
+    choice is written as Markdown the same way. Pages with too many elements for a library are given to `fast`."""
     include_links: bool = False
     """Keep links with their targets, made absolute where the page's address is known."""
     include_images: bool = False

@@ -31,7 +31,8 @@ _SEPARATOR = "\U00100000"
 """Stands between leaves. The tree must not have it; `main_content` takes it out of pages."""
 _BETWEEN_LEAVES = re.compile(f"\n*{_SEPARATOR}\n*")
 _WHITE_SPACE = " \t\n\r\f"
-_SPACES = re.compile(f"[{_WHITE_SPACE}]+")
+_SPACES = re.compile(f"[{_WHITE_SPACE}]{{2,}}|[{_WHITE_SPACE.strip(' ')}]")
+"""White space that is not a single space: with the others, every word of a text would be an object for a while."""
 _EMPTY_LINES = re.compile(r" *\n *\n\s*")
 
 

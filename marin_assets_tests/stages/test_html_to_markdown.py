@@ -139,6 +139,30 @@ def test_bad_pages_cost_themselves_alone(tmp_path: Path, monkeypatch: pytest.Mon
     assert stats.by_status["crashed"] == stats.by_status["timeout"] == stats.by_status["error"] == 1
 
 
+def _extract_when_cheaper(request: PageRequest) -> Extraction:
+    return _extract_with_trouble(request) if not request.cheaper else Extraction(Status.ok, None, "all of its text")
+
+
+@pytest.mark.parametrize(("method", "cheaper"), [("trafilatura", "fast"), ("fast", "plain text")])
+def test_a_page_that_fails_is_tried_once_more_with_a_cheaper_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, cheaper: str
+) -> None:
+    monkeypatch.setattr(stage, "extract_page", _extract_when_cheaper)
+    root = tmp_path / "in"
+    root.mkdir()
+    (root / "a.jsonl").write_text("\n".join(json.dumps({"text": page}) for page in ["kill", "hang", "good", "raise"]))
+    artifact, stats = _run(root, tmp_path / "out", workers=1, page_timeout_seconds=0.5, extract_method=method)
+    rows = _rows(artifact)
+    assert rows["text"].to_list() == ["all of its text", "all of its text", "good", "all of its text"]
+    assert rows["error"].to_list() == [
+        f"crashed with {method} (its process was ended by SIGKILL); extracted with {cheaper}",
+        f"timeout with {method} (took more than 2 s); extracted with {cheaper}",
+        None,
+        f"error with {method} (ValueError: no way); extracted with {cheaper}",
+    ]
+    assert (stats.by_status["ok"], stats.by_other_method) == (4, 3)
+
+
 def test_too_many_failures_name_reasons_and_examples(tmp_path: Path) -> None:
     root = tmp_path / "in"
     root.mkdir()
