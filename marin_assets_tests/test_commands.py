@@ -140,3 +140,21 @@ def test_verify_refuses_an_unknown_asset(project: Project) -> None:
 
     assert finished.returncode == 1
     assert "normalised_documents" in finished.stderr
+
+
+def test_tokens_are_exported_where_they_were_asked_for(project: Project, tmp_path: Path) -> None:
+    finished = command(project, "export", "tokens", "--format", "megatron", "--output", str(tmp_path / "out"))
+
+    assert finished.returncode == 0, finished.stderr
+    written = sorted((tmp_path / "out").iterdir())
+    assert [path.name for path in written][:2] == ["train.bin", "train.idx"]
+    assert [line.split()[0] for line in finished.stdout.splitlines()] == [str(path) for path in written]
+
+
+def test_an_export_without_tokens_says_what_to_do(project: Project, tmp_path: Path) -> None:
+    arguments = ("export", "tokens", "--format", "bin", "--output", str(tmp_path / "out"))
+    finished = command(project, *arguments, environment={"MARIN_PREFIX": str(tmp_path)})
+
+    assert finished.returncode == 1
+    assert "there is no token_cache" in finished.stderr
+    assert not (tmp_path / "out").exists()

@@ -25,11 +25,13 @@ from marin_assets.gpt2.corpus import Corpus, open_corpus
 from marin_assets.gpt2.evaluation import Evaluation, evaluate
 from marin_assets.gpt2.forward import batch_loss_sum
 from marin_assets.gpt2.machine import Machine
-from marin_assets.gpt2.metrics import MetricsFile, StepMetrics, metrics_files
+from marin_assets.gpt2.metrics import MetricsFiles, StepMetrics, metrics_files
 from marin_assets.gpt2.model import Gpt2
 from marin_assets.gpt2.optimizer import AdamW
 from marin_assets.gpt2.results import TrainingStats, publish
+from marin_assets.gpt2.samples import draw_samples
 from marin_assets.gpt2.schedule import learning_rate
+from marin_assets.gpt2.throughput import Throughput, flops_per_token, peak_flops, peak_memory_bytes
 from marin_assets.gpt2.token_file import FlatTokens, open_token_file
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ class _Run:
     train: Samples
     validation: Samples | None
     checkpoints: Checkpoints
+    throughput: Throughput
     on_metrics: OnMetrics | None
 
 
@@ -86,16 +89,16 @@ def train_on(
             logger.info("going on from %s", resumed_from)
         resumed_at = state.step
         started = time.perf_counter()
-        with metrics_files(out.directory, resumed_at) as (steps, evaluations):
-            _train(run, state, steps, evaluations)
-        stats = _stats(run, state, steps.lines, evaluations.lines, resumed_at, time.perf_counter() - started)
-        publish(state.model, corpus, config, run.checkpoints, steps.lines, evaluations.lines, stats, out)
+        with metrics_files(out.directory, resumed_at, tensorboard=config.tensorboard) as files:
+            _train(run, state, files)
+        stats = _stats(
+            run, state, files.steps.lines, files.evaluations.lines, resumed_at, time.perf_counter() - started
+        )
+        publish(state.model, corpus, config, run.checkpoints, files, stats, out)
     return stats
 
 
-def _train(
-    run: _Run, state: TrainingState, steps: MetricsFile[StepMetrics], evaluations: MetricsFile[Evaluation]
-) -> None:
+def _train(run: _Run, state: TrainingState, files: MetricsFiles) -> None:
     """Evaluate, save, step, until all steps are made."""
     config = run.config
     resumed_at = state.step
@@ -104,17 +107,20 @@ def _train(
         if run.validation and (finished or _due(state.step, config.eval_every)):
             bytes_per_token = run.corpus.validation_bytes_per_token
             evaluation = evaluate(state.model, run.validation, config, step=state.step, bytes_per_token=bytes_per_token)
-            evaluations.append(evaluation)
+            files.add_evaluation(evaluation)
             logger.info("step %d: validation loss %.4f", state.step, evaluation.loss)
 
+        if finished or (state.step and _due(state.step, config.sample_every)):
+            files.samples.extend(draw_samples(state.model, run.corpus, config, step=state.step))
+
         if state.step > resumed_at and (finished or _due(state.step, config.checkpoint_every)):
-            steps.sync()  # a checkpoint never outlives the lines of its steps
+            files.steps.sync()  # a checkpoint never outlives the lines of its steps
             run.checkpoints.save(state)
         if finished:
             return
 
         metrics = _step(run, state)
-        steps.append(metrics)
+        files.add_step(metrics)
         if run.on_metrics:
             run.on_metrics(metrics)
         if state.step == config.steps or _due(state.step, config.log_every):
@@ -146,13 +152,16 @@ def _step(run: _Run, state: TrainingState) -> StepMetrics:
     state.optimizer.step(rate)
     state.step += 1
 
+    tokens_per_second = config.batch_size * config.sequence_length / (time.perf_counter() - started)
     return StepMetrics(
         step=state.step,
         loss=float(loss),
         learning_rate=rate,
         grad_norm=float(grad_norm),
         tokens=state.step * config.batch_size * config.sequence_length,
-        tokens_per_second=config.batch_size * config.sequence_length / (time.perf_counter() - started),
+        tokens_per_second=tokens_per_second,
+        peak_flops_share=run.throughput.peak_share(tokens_per_second),
+        peak_memory_bytes=peak_memory_bytes(run.device),
     )
 
 
@@ -192,7 +201,9 @@ def _prepare(
         "vocabulary_size": corpus.vocabulary_size,
     }
     checkpoints = Checkpoints(out.directory / "checkpoints", identity, config.keep_checkpoints)
-    return _Run(config, corpus, device, train, validation, checkpoints, on_metrics)
+    token_flops = flops_per_token(config.size, corpus.vocabulary_size, config.sequence_length)
+    throughput = Throughput(token_flops, peak_flops(device, config.precision))
+    return _Run(config, corpus, device, train, validation, checkpoints, throughput, on_metrics)
 
 
 def _samples(corpus: Corpus, tokens: FlatTokens, split: str, scratch: Path, config: TrainingConfig) -> Samples:
