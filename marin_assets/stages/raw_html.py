@@ -103,22 +103,20 @@ def _candidates(root: Path) -> list[tuple[str, Path]]:
     if root.is_file():
         return [(root.name, root)]
     if not root.is_dir():
-        raise InputError(f"{root} does not exist. Set MARIN_INPUT to the folder or file that holds your pages.")
+        problem = "is neither a file nor a folder" if root.exists() else "does not exist"
+        raise InputError(f"{root} {problem}. Set MARIN_INPUT to the folder or file that holds your pages.")
     return sorted((path.relative_to(root).as_posix(), path) for path in _visible_files(root))
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
     try:
-        entries = list(folder.iterdir())
+        entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+        folders = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
+        yield from [entry for entry in entries if entry.is_file()]
     except OSError as error:
-        raise InputError(f"{folder} can't be read: {error.strerror}. Check MARIN_INPUT.") from error
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            yield from _visible_files(entry)
-        elif entry.is_file():
-            yield entry
+        raise InputError(f"{error.filename or folder} can't be read: {error.strerror}. Check MARIN_INPUT.") from error
+    for entry in folders:
+        yield from _visible_files(entry)
 
 
 def _warn_of_others(names: list[str]) -> None:

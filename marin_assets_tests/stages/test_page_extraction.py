@@ -174,8 +174,13 @@ def test_what_is_no_page_has_a_status(method: ExtractMethod, page: bytes | str, 
         _page("")[:-200],
         _page("").replace("<html lang=en>", "").replace("</body></html>", ""),
         _page(f"<p>{_SENTENCE}</p>").encode("utf-16"),
+        _page("")
+        .replace("<!doctype html>", '<!DOCTYPE html PUBLIC "-//W3C" "x"[<!ENTITY a "b">')
+        .replace("=en", "=en /"),
+        _page("<b><font>" * 400),
+        f"<div><p>{_FIRST}</p><p>{_LAST}</p></div>",
     ],
-    ids=["no closing tags", "truncated", "no html element", "UTF-16"],
+    ids=["no closing tags", "truncated", "no html element", "UTF-16", "odd start", "hundreds of open tags", "fragment"],
 )
 def test_broken_pages_give_their_text(method: ExtractMethod, html: bytes | str) -> None:
     extraction = _extract(html, method)
@@ -243,6 +248,42 @@ def test_no_text_is_lost(method: ExtractMethod, text: str) -> None:
     (paragraph,) = _markdown(f"<p>{escape(written)}</p>", method).split("\n\n")
     expected = re.sub(" +", " ", re.sub("[\ufffe\uffff]", "", written))
     assert _UNESCAPED.sub(r"\1", paragraph) == expected
+
+
+_TAG_NAMES = re.findall(
+    r"\S+",
+    """p div span b em code pre ul ol li dl dd table tr td th caption blockquote h2 br hr img a section textarea select
+    button script style noscript template svg iframe figure title head body html x-y""",
+)
+_ATTRIBUTES = [
+    "",
+    " href='http://[x'",
+    " start=-5",
+    " lang='\x01'",
+    " style=display:none",
+    " colspan=99999",
+    " alt='a\nb|c'",
+]
+_SCRAPS = st.one_of(
+    st.builds("<{}{}>".format, st.sampled_from(_TAG_NAMES), st.sampled_from(_ATTRIBUTES)),
+    st.builds("</{}>".format, st.sampled_from(_TAG_NAMES)),
+    st.sampled_from([_SENTENCE, "x", "\n", "&nbsp;", "&#1;", "<", "&", "\0", "🥖", "\U00100001", "<!--", "-->", "]]>"]),
+    st.text(max_size=8),
+)
+_FRAGMENTS = st.lists(_SCRAPS, max_size=25).map("".join)
+
+
+@_METHODS
+@settings(deadline=None, max_examples=60)
+@given(
+    page=st.one_of(_FRAGMENTS, _FRAGMENTS.map(_page), st.binary(max_size=99).map(b"<p>".__add__)), rich=st.booleans()
+)
+def test_any_page_has_a_status_and_the_same_result_twice(method: ExtractMethod, page: bytes | str, rich: bool) -> None:
+    options = {"include_links": rich, "include_images": rich, "prepend_title": rich, "include_formatting": not rich}
+    extraction = _extract(page, method, "http://e.com/", **options)
+    assert _extract(page, method, "http://e.com/", **options) == extraction
+    assert (extraction.status is Status.ok) == bool(extraction.text)
+    (extraction.text + (extraction.title or "")).encode()  # raises on lone surrogates
 
 
 @_METHODS
