@@ -1,8 +1,8 @@
 """Our page stage by each of its methods against plain trafilatura and resiliparse: quality and processor time.
 
 With a folder of pages and their gold texts (`*.html.gz` beside `gold.jsonl.gz`, each line with `file`, `page_type`,
-`main_content`) the score is that of WCXB: F1 of words, lower-cased and counted, of the extracted text without Markdown's
-syntax, mean over pages. Without one, the quick start's own pages are measured for speed alone. Methods take turns on
+`main_content`) the score is that of WCXB: F1 of words, lower-cased and counted, of the text without Markdown's syntax,
+mean over pages. Without one, the quick start's own pages are measured for speed alone. Methods take turns on
 every page, several times; a page's time is the median, so that a noisy moment falls on all methods or on none.
 
 Environment:

@@ -91,7 +91,14 @@ def _parse(source: bytes) -> HtmlElement | None:
 def _parser() -> etree.HTMLParser:
     from lxml.html import HtmlElement
 
-    parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
+    parser = etree.HTMLParser(
+        encoding="utf-8",
+        remove_comments=True,
+        remove_pis=True,
+        huge_tree=True,
+        collect_ids=False,
+        default_doctype=False,
+    )
     # All elements are of one class, looked up in C: lxml.html's own lookup calls Python for each.
     parser.set_element_class_lookup(etree.ElementDefaultClassLookup(element=HtmlElement))
     return parser

@@ -44,6 +44,8 @@ _CLOSED_BY: dict[str, frozenset[str]] = {
 """Start tags, and the open elements that each ends (HTML §13.1.2.4)."""
 _LEVELS = {"table": 4, "ul": 2, "ol": 2, "dl": 2, "menu": 2, "dir": 2, "object": 2}
 """Levels that come with an element of the name: its own, and those of the parts that end each other."""
+_DRAWN = ("circle", "ellipse", "image", "line", "path", "polygon", "polyline", "rect", "stop", "use")
+"""Elements of SVG that nest only when they do not end themselves, as in `<path/>`."""
 _NAME_BYTES = 4
 _ATTRIBUTE = r"""[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"?|'[^']*+'?|[^\s>]*+))?"""
 _MARKUP = re.compile(
@@ -104,7 +106,10 @@ def _count(html: str) -> _Count:
     if not starts:
         return _Count(0, 0, 0)
     closes = np.flatnonzero(data == ord(">"))
-    longest = int((closes[np.searchsorted(closes, places)] - places).max())
+    closes = closes[np.searchsorted(closes, places)]
+    longest = int((closes - places).max())
+    nests = (data[closes - 1] != ord("/")) | ~np.isin(names, _SHAPES)
+    names, is_end = names[nests], is_end[nests]
     order = np.argsort(names, kind="stable")
     return _Count(starts, _levels(names[order], is_end[order]), longest)
 
@@ -145,6 +150,7 @@ def _number(name: str) -> int:
 
 _LOWER = bytes(ord(chr(byte).lower()) if chr(byte).isalnum() and byte < 128 else 0 for byte in range(256))
 """Letters in lower case and digits by byte; 0 for all others."""
+_SHAPES = [_number(name) for name in _DRAWN]
 _WEIGHTS = {
     **{_number(name): 0 for name in (*_VOID, *_CLOSED_BY)},
     **{_number(name): levels for name, levels in _LEVELS.items()},

@@ -16,7 +16,7 @@ from marin_assets.stages.html_to_markdown import COLUMNS, HtmlToMarkdownConfig, 
 from marin_assets.stages.raw_html import raw_html
 from marin_assets.stages.tables import polars_schema
 from marin_assets_tests.artifacts.in_memory import published, writer
-from marin_assets_tests.stages.page_trouble import extract_with_trouble
+from marin_assets_tests.stages.page_trouble import extract_when_cheaper, extract_with_trouble
 
 _SENTENCE = "Good bread is made of flour and water, salt and time, and of the patience of those who bake it. "
 
@@ -137,15 +137,11 @@ def test_bad_pages_cost_themselves_alone(tmp_path: Path, monkeypatch: pytest.Mon
     assert stats.by_status["crashed"] == stats.by_status["timeout"] == stats.by_status["error"] == 1
 
 
-def _extract_when_cheaper(request: PageRequest) -> Extraction:
-    return extract_with_trouble(request) if not request.cheaper else Extraction(Status.ok, None, "all of its text")
-
-
 @pytest.mark.parametrize(("method", "cheaper"), [("trafilatura", "fast"), ("fast", "plain text")])
 def test_a_page_that_fails_is_tried_once_more_with_a_cheaper_method(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, cheaper: str
 ) -> None:
-    monkeypatch.setattr(stage, "extract_page", _extract_when_cheaper)
+    monkeypatch.setattr(stage, "extract_page", extract_when_cheaper)
     root = tmp_path / "in"
     root.mkdir()
     (root / "a.jsonl").write_text("\n".join(json.dumps({"text": page}) for page in ["kill", "hang", "good", "raise"]))
