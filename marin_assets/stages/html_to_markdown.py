@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,13 +18,13 @@ from pydantic import Field
 
 from marin_assets.artifacts.stage_config import OPERATIONAL, StageConfig
 from marin_assets.errors import InputError, SettingsError
-from marin_assets.stages.page_extraction import Extraction, PageRequest, Status, extract_page
+from marin_assets.stages.page_extraction import CHEAPER, Extraction, PageRequest, Status, extract_page
 from marin_assets.stages.page_reading import Page, read_pages
 from marin_assets.stages.page_slices import PageSlice, slices_of
 from marin_assets.stages.part_writer import PartWriter
 from marin_assets.stages.raw_html import PageFile, RawHtml
 from marin_assets.stages.tables import Column, column_types, part_name
-from marin_assets.workers import Failed, Guard, map_shards
+from marin_assets.workers import Guard, Returned, map_shards
 
 if TYPE_CHECKING:
     from marin_assets.artifacts.artifact_writer import ArtifactWriter
@@ -48,7 +48,7 @@ COLUMNS = (
     Column("title", "string", "Title that the page gives itself"),
     Column("text", "string", "Main content as Markdown; empty unless the status is ok"),
     Column("status", "string", "ok, empty, not_html, too_large, timeout, crashed or error"),
-    Column("error", "string", "Why the status is not ok"),
+    Column("error", "string", "Why the status is not ok; with ok, why another method made the text"),
     Column("metadata", "string", "All other fields of its record, a JSON object with sorted keys"),
 )
 PROVENANCE_COLUMNS = (
@@ -59,8 +59,9 @@ PROVENANCE_COLUMNS = (
 
 
 class ExtractMethod(StrEnum):
-    """Which library tells a page's main content from the rest."""
+    """What tells a page's main content from the rest."""
 
+    fast = "fast"
     trafilatura = "trafilatura"
     resiliparse = "resiliparse"
 
@@ -68,8 +69,9 @@ class ExtractMethod(StrEnum):
 class HtmlToMarkdownConfig(StageConfig):
     """Settings of `markdown_documents`."""
 
-    extract_method: ExtractMethod = ExtractMethod.trafilatura
-    """`trafilatura` for the best quality, `resiliparse` for several times its speed."""
+    extract_method: ExtractMethod = ExtractMethod.fast
+    """`fast`, our own, is the best on all kinds of pages together; `trafilatura` and `resiliparse` are libraries, whose
+    choice is written as Markdown the same way. Pages with too many elements for a library are given to `fast`."""
     include_links: bool = False
     """Keep links with their targets, made absolute where the page's address is known."""
     include_images: bool = False
@@ -119,6 +121,8 @@ class HtmlToMarkdownStats:
     """Bytes of the pages' HTML as collected."""
     text_bytes: int
     """Bytes of Markdown."""
+    by_other_method: int
+    """Pages with text from another method than the settings' one, since that took too much or would have."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,7 @@ class _ShardCounts:
     by_status: Counter[str] = field(default_factory=Counter)
     bytes_in: int = 0
     text_bytes: int = 0
+    by_other_method: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     """For each reason the first page that had it."""
@@ -168,15 +173,18 @@ def html_to_markdown(pages: RawHtml, config: HtmlToMarkdownConfig, out: Artifact
         by_status={status.value: total.by_status[status.value] for status in Status},
         bytes_in=total.bytes_in,
         text_bytes=total.text_bytes,
+        by_other_method=total.by_other_method,
     )
 
 
 def _check(config: HtmlToMarkdownConfig) -> None:
     if config.favor_precision and config.favor_recall:
         raise SettingsError("favor_precision and favor_recall exclude each other: set one of them to false")
+    of_trafilatura, of_resiliparse = ("fast", "favor_precision", "favor_recall"), ("post_meta", "hidden_elements")
     foreign = {
-        ExtractMethod.trafilatura: ("post_meta", "hidden_elements"),
-        ExtractMethod.resiliparse: ("fast", "favor_precision", "favor_recall"),
+        ExtractMethod.fast: of_trafilatura + of_resiliparse,
+        ExtractMethod.trafilatura: of_resiliparse,
+        ExtractMethod.resiliparse: of_trafilatura,
     }[config.extract_method]
     for name in foreign:
         if getattr(config, name) != HtmlToMarkdownConfig.model_fields[name].default:
@@ -243,10 +251,16 @@ def _pages(shard: _Shard) -> Iterator[Page]:
 def _extract(page: Page, guard: Guard[PageRequest, Extraction], config: HtmlToMarkdownConfig) -> Extraction:
     if page.failure is not None:
         return Extraction(Status.error, error=page.failure)
-    outcome = guard(PageRequest(page.html, page.url, config))
-    if isinstance(outcome, Failed):
-        return Extraction(Status(outcome.kind.value), error=outcome.reason)
-    return outcome.value
+    request = PageRequest(page.html, page.url, config)
+    outcome = guard(request)
+    if isinstance(outcome, Returned):
+        return outcome.value
+    method = config.extract_method.value
+    again = guard(replace(request, cheaper=True))
+    if isinstance(again, Returned) and again.value.status is Status.ok:
+        note = f"{outcome.kind} with {method} ({outcome.reason}); extracted with {CHEAPER[method]}"
+        return replace(again.value, error=note)
+    return Extraction(Status(outcome.kind.value), error=outcome.reason)
 
 
 def _row(page: Page, extraction: Extraction) -> tuple[str | None, ...]:
@@ -267,6 +281,7 @@ def _count(counts: _ShardCounts, page: Page, extraction: Extraction) -> None:
     counts.by_status[extraction.status.value] += 1
     counts.bytes_in += len(page.html.encode("utf-8", "surrogatepass") if isinstance(page.html, str) else page.html)
     counts.text_bytes += len(extraction.text.encode())
+    counts.by_other_method += extraction.status is Status.ok and extraction.error is not None
     if extraction.status in _FAILURES:
         reason = f"{extraction.status.value}: {extraction.error}"[:_REASON_CHARACTERS]
         if reason in counts.reasons or len(counts.reasons) < _MOST_REASONS:
@@ -278,6 +293,7 @@ def _merge(total: _ShardCounts, counts: _ShardCounts) -> None:
     total.by_status += counts.by_status
     total.bytes_in += counts.bytes_in
     total.text_bytes += counts.text_bytes
+    total.by_other_method += counts.by_other_method
     total.reasons += counts.reasons
     total.examples = counts.examples | total.examples
 

@@ -14,6 +14,8 @@ from lxml import etree
 
 from marin_assets.stages.main_content import TextNode
 from marin_assets.stages.markdown_blocks import INLINE, compose
+from marin_assets.stages.maths import hide_tex, show_tex
+from marin_assets.stages.table_grid import fill_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -76,10 +78,18 @@ def render(
         if node.parent not in listed:
             node.set_text(" ")
     _prune(root, kept)
-    _unwrap_layout_tables(root)
-    _simplify(root, url, config)
     # The converter gives nothing for what nests too deep for it: better plain text than none.
-    return compose(root) or plain
+    return render_tree(root, url, config) or plain
+
+
+def render_tree(root: HtmlElement, url: str | None, config: HtmlToMarkdownConfig) -> str:
+    """Markdown of all the text in an element, which is used up. Empty when it nests too deep."""
+    _unwrap_layout_tables(root)
+    for table in root.iter("table"):
+        fill_spans(table)
+    formulas = hide_tex(root)
+    _simplify(root, url, config)
+    return show_tex(compose(root), formulas)
 
 
 def _code_language(block: HtmlElement) -> str | None:
@@ -136,10 +146,10 @@ def _prune(root: HtmlElement, kept: set[HtmlElement]) -> None:
         parent = element.getparent()
         inside = parent is root or parent in kept
         if inside and element not in kept and element.tag not in _MEANT_WITHOUT_TEXT:
-            _remove(element)
+            remove(element)
 
 
-def _remove(element: HtmlElement) -> None:
+def remove(element: HtmlElement) -> None:
     """Remove an element, but not the text that follows it."""
     parent, before, tail = element.getparent(), element.getprevious(), element.tail or ""
     text = (parent.text if before is None else before.tail) or ""
@@ -208,11 +218,14 @@ def _inline_around_blocks(root: HtmlElement) -> list[HtmlElement]:
 def _clean_attributes(element: HtmlElement, url: str | None) -> None:
     if element.tag == "ol" and len(element) and element[0].get("value"):
         element.set("start", element[0].get("value"))
+    names = element.keys()
+    if not names:
+        return
     keep = _ATTRIBUTES.get(element.tag, set())
-    for name in [name for name in element.attrib if name not in keep]:
-        del element.attrib[name]
-    for name in ("href", "src"):
-        if url is not None and name in element.attrib:
+    for name in names:
+        if name not in keep:
+            del element.attrib[name]
+        elif url is not None and name in {"href", "src"}:
             element.set(name, _absolute(url, element.get(name)))
 
 

@@ -30,7 +30,9 @@ _LIST_NUMBER = re.compile("[0-9]{1,8}")
 _SEPARATOR = "\U00100000"
 """Stands between leaves. The tree must not have it; `main_content` takes it out of pages."""
 _BETWEEN_LEAVES = re.compile(f"\n*{_SEPARATOR}\n*")
-_SPACES = re.compile("[ \t\n\r\f]+")
+_WHITE_SPACE = " \t\n\r\f"
+_SPACES = re.compile(f"[{_WHITE_SPACE}]{{2,}}|[{_WHITE_SPACE.strip(' ')}]")
+"""White space that is not a single space: with the others, every word of a text would be an object for a while."""
 _EMPTY_LINES = re.compile(r" *\n *\n\s*")
 
 
@@ -72,13 +74,14 @@ def compose(root: HtmlElement) -> str:
 def _blocks(element: HtmlElement, leaves: list[_Leaf]) -> list[_Block]:
     """The blocks of an element's content. Their leaves are taken out of the tree and added to the list."""
     found: list[_Block] = []
-    run = _run_of(element.text)
+    text: str | None = element.text
+    inline: list[HtmlElement] = []
     for child in list(element):
         if child.tag in INLINE:
-            run.append(child)
+            inline.append(child)
             continue
-        found += _leaf(run, leaves)
-        run = _run_of(child.tail)
+        found += _run(text, inline, leaves)
+        text, inline = child.tail, []
         child.tail = None
         if child.tag in _LEAVES:
             found += _leaf(child, leaves)
@@ -88,7 +91,16 @@ def _blocks(element: HtmlElement, leaves: list[_Leaf]) -> list[_Block]:
             found.append(_list(child, leaves))
         else:
             found += _blocks(child, leaves)
-    return found + _leaf(run, leaves)
+    return found + _run(text, inline, leaves)
+
+
+def _run(text: str | None, inline: list[HtmlElement], leaves: list[_Leaf]) -> list[_Block]:
+    """The block of a text and the inline elements behind it, if they are more than white space."""
+    if not inline and (text is None or not text.strip(_WHITE_SPACE)):
+        return []
+    run = _run_of(text)
+    run.extend(inline)
+    return _leaf(run, leaves)
 
 
 def _run_of(text: str | None) -> HtmlElement:
@@ -124,6 +136,9 @@ def _flatten(element: HtmlElement) -> None:
 
 def _collapse_white_space(element: HtmlElement) -> None:
     """Collapse the white space of inline content, also where it spans elements; none is left at the ends of lines."""
+    if not len(element):
+        element.text = _SPACES.sub(" ", element.text or "").strip(" ") or None
+        return
     last: tuple[HtmlElement, str] | None = None
     after_space = True
     for event, node in etree.iterwalk(element, events=("start", "end")):
@@ -173,16 +188,29 @@ def _convert(leaves: list[_Leaf]) -> None:
     """Give each leaf its Markdown, all by one call, since most of the converter's time goes into starting."""
     from html_to_markdown import convert
 
-    root = etree.Element("div")
     for leaf in leaves:
-        root.append(_run_of(_SEPARATOR))
+        if _is_plain(leaf.element):
+            leaf.text = leaf.element.text.rstrip()
+    leaves = [leaf for leaf in leaves if not leaf.text]
+    root = etree.Element("div")
+    root.text = _SEPARATOR
+    for leaf in leaves:
+        leaf.element.tail = _SEPARATOR
         root.append(leaf.element)
-    root.append(_run_of(_SEPARATOR))
     markdown = convert(etree.tostring(root, encoding="unicode", method="html"), _options()).content or ""
     texts = _BETWEEN_LEAVES.split(markdown)[1:-1]
     if len(texts) == len(leaves):
         for leaf, text in zip(leaves, texts, strict=True):
             leaf.text = _EMPTY_LINES.sub("\n\n", text).strip() if leaf.element.tag == _RUN else text
+
+
+def _is_plain(element: HtmlElement) -> bool:
+    """Whether an element is a text that is the same in Markdown, as nearly every paragraph's is.
+
+    The converter changes backslashes, and what at the start of a line would be no text.
+    """
+    text = element.text
+    return element.tag == _RUN and not len(element) and bool(text) and text[0].isalpha() and "\\" not in text
 
 
 @cache

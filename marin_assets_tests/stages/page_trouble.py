@@ -17,3 +17,8 @@ def extract_with_trouble(request: PageRequest) -> Extraction:
     if "raise" in page:
         raise ValueError("no way")
     return Extraction(Status.ok, None, page)
+
+
+def extract_when_cheaper(request: PageRequest) -> Extraction:
+    """Trouble, unless a cheaper method is asked for."""
+    return Extraction(Status.ok, None, "all of its text") if request.cheaper else extract_with_trouble(request)

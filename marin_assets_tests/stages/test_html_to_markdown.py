@@ -16,7 +16,7 @@ from marin_assets.stages.html_to_markdown import COLUMNS, HtmlToMarkdownConfig, 
 from marin_assets.stages.raw_html import raw_html
 from marin_assets.stages.tables import polars_schema
 from marin_assets_tests.artifacts.in_memory import published, writer
-from marin_assets_tests.stages.page_trouble import extract_with_trouble
+from marin_assets_tests.stages.page_trouble import extract_when_cheaper, extract_with_trouble
 
 _SENTENCE = "Good bread is made of flour and water, salt and time, and of the patience of those who bake it. "
 
@@ -137,6 +137,26 @@ def test_bad_pages_cost_themselves_alone(tmp_path: Path, monkeypatch: pytest.Mon
     assert stats.by_status["crashed"] == stats.by_status["timeout"] == stats.by_status["error"] == 1
 
 
+@pytest.mark.parametrize(("method", "cheaper"), [("trafilatura", "fast"), ("fast", "plain text")])
+def test_a_page_that_fails_is_tried_once_more_with_a_cheaper_method(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, cheaper: str
+) -> None:
+    monkeypatch.setattr(stage, "extract_page", extract_when_cheaper)
+    root = tmp_path / "in"
+    root.mkdir()
+    (root / "a.jsonl").write_text("\n".join(json.dumps({"text": page}) for page in ["kill", "hang", "good", "raise"]))
+    artifact, stats = _run(root, tmp_path / "out", workers=1, page_timeout_seconds=0.5, extract_method=method)
+    rows = _rows(artifact)
+    assert rows["text"].to_list() == ["all of its text", "all of its text", "good", "all of its text"]
+    assert rows["error"].to_list() == [
+        f"crashed with {method} (its process was ended by SIGKILL); extracted with {cheaper}",
+        f"timeout with {method} (took more than 2 s); extracted with {cheaper}",
+        None,
+        f"error with {method} (ValueError: no way); extracted with {cheaper}",
+    ]
+    assert (stats.by_status["ok"], stats.by_other_method) == (4, 3)
+
+
 def test_odd_names_and_what_is_no_file_trouble_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stage, "extract_page", extract_with_trouble)
     root = tmp_path / "in"
@@ -189,7 +209,7 @@ def test_too_many_failures_name_reasons_and_examples(tmp_path: Path) -> None:
             {"extract_method": "resiliparse", "favor_recall": True},
             "favor_recall is an option that resiliparse does not",
         ),
-        ({"hidden_elements": True}, "hidden_elements is an option that trafilatura does not have"),
+        ({"hidden_elements": True}, "hidden_elements is an option that fast does not have"),
         ({"favor_recall": True, "favor_precision": True}, "favor_precision and favor_recall exclude each other"),
     ],
 )

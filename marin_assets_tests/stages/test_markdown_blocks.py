@@ -1,6 +1,7 @@
 """What the composed Markdown says, read by a CommonMark parser, is what the HTML said."""
 
 import re
+from html import escape
 from itertools import pairwise
 
 import pytest
@@ -10,6 +11,7 @@ from lxml import html as lxml_html
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
+from marin_assets.stages import markdown_blocks
 from marin_assets.stages.markdown_blocks import compose
 
 Block = tuple[object, ...]
@@ -156,3 +158,13 @@ def test_what_nests_too_deep_is_left_to_the_caller() -> None:
         inner = lxml_html.etree.SubElement(inner, "blockquote")
     inner.text = "a"
     assert compose(root) == ""
+
+
+@settings(deadline=None, max_examples=200)
+@given(text=st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Co"]), max_size=40))
+def test_text_that_is_not_given_to_the_converter_is_what_it_would_give(text: str) -> None:
+    html = f"<p>{escape(text)}</p>"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(markdown_blocks, "_is_plain", lambda _: False)
+        converted = _markdown(html)
+    assert _markdown(html) == converted
