@@ -1,12 +1,26 @@
-"""`python -m benchmarks [NAME ...]`: measures, and writes what it found into `benchmarks/RESULTS.md`.
+"""`python -m benchmarks [NAME ...] [--pages DIR]`: measures, and writes what it found into `benchmarks/RESULTS.md`.
 
 Belongs here: which benchmarks there are. Each gives its part of the page as Markdown.
 """
 
+import argparse
+import os
 import sys
 from collections.abc import Callable
 
 from benchmarks.results_page import replace_section
+
+
+def _extraction() -> str:
+    from benchmarks.extraction import measure
+
+    return measure()
+
+
+def _tokenization() -> str:
+    from benchmarks.tokenization import measure
+
+    return measure()
 
 
 def _training() -> str:
@@ -15,10 +29,21 @@ def _training() -> str:
     return measure()
 
 
-BENCHMARKS: dict[str, Callable[[], str]] = {"training": _training}
+BENCHMARKS: dict[str, Callable[[], str]] = {
+    "extraction": _extraction,
+    "tokenization": _tokenization,
+    "training": _training,
+}
 
 
-def main(names: list[str]) -> None:
+def main(arguments: list[str]) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which of {', '.join(BENCHMARKS)}; all of them")
+    parser.add_argument("--pages", metavar="DIR", help="pages with their gold texts, for the extraction benchmark")
+    options = parser.parse_args(arguments)
+    names: list[str] = options.names
+    if options.pages is not None:
+        os.environ["BENCHMARK_PAGES"] = options.pages
     unknown = sorted(set(names) - set(BENCHMARKS))
     if unknown:
         sys.exit(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import yaml
-from pydantic import JsonValue
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
@@ -39,10 +37,19 @@ def commands() -> None:
 def plan(config: Path | None) -> None:
     """What a run would reuse and what it would compute, and why, without running it."""
     from marin_assets.defs.plan import plan as planned
+    from marin_assets.defs.run_config import read_run_config
+    from marin_assets.stages.raw_html import raw_html
+    from marin_assets.stages.tokenizer_file import tokenizer_file
 
+    run = read_run_config(config)
+    store = ArtifactStore(open_storage(run.resource("artifacts", "root", environment.PREFIX.value)))
+    sources = {
+        "raw_html": raw_html(Path(run.resource("html_source", "input", environment.INPUT.value))).digest,
+        "tokenizer": tokenizer_file(run.resource("tokenizer", "tokenizer", environment.TOKENIZER.value)).digest,
+    }
     table = Table("asset", "cache", "why", box=None, pad_edge=False)
     colours = {"hit": "green", "miss": "yellow", "open": "cyan"}
-    for asset in planned(_store(), _source_digests(), _asset_settings(config)):
+    for asset in planned(store, sources, run.settings):
         table.add_row(asset.name, f"[{colours[asset.outcome]}]{asset.outcome}[/]", asset.reason)
     console.print(table)
 
@@ -107,6 +114,24 @@ def generate(
     console.print(f"[bold]{escape(prompt)}[/]{escape(text)}", highlight=False, soft_wrap=True)
 
 
+@commands.group()
+def export() -> None:
+    """Write what an asset holds as files for other programs."""
+
+
+@export.command("tokens")
+@click.option("--format", "token_format", required=True, type=click.Choice(["bin", "megatron", "datatrove"]))
+@click.option("--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write to.")
+@click.option("--split", "splits", multiple=True, type=click.Choice(["train", "validation"]), help="Default: all.")
+def export_tokens(token_format: str, output: Path, splits: tuple[str, ...]) -> None:
+    """The latest tokens for nanoGPT (bin), Megatron-LM (megatron), or datatrove and Nanotron (datatrove)."""
+    from marin_assets.token_export import export_tokens as exported
+    from marin_assets.token_formats import TokenFormat
+
+    for path in exported(_store().required("token_cache"), TokenFormat(token_format), output, splits):
+        console.print(f"{path}  {path.stat().st_size:,} bytes", highlight=False, soft_wrap=True)
+
+
 @commands.command()
 @click.argument("texts", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @_MODEL
@@ -158,27 +183,6 @@ def _latest_token_cache(split: str) -> Path:
 
 def _store() -> ArtifactStore:
     return ArtifactStore(open_storage(environment.PREFIX.value))
-
-
-def _source_digests() -> dict[str, str]:
-    """Digest of each source, as a run in this environment would have it."""
-    from marin_assets.stages.raw_html import raw_html
-    from marin_assets.stages.tokenizer_file import tokenizer_file
-
-    return {
-        "raw_html": raw_html(Path(environment.INPUT.value)).digest,
-        "tokenizer": tokenizer_file(environment.TOKENIZER.value).digest,
-    }
-
-
-def _asset_settings(config: Path | None) -> dict[str, dict[str, JsonValue]]:
-    if config is None:
-        return {}
-    content = yaml.safe_load(config.read_text()) or {}
-    try:
-        return {name: dict(value.get("config") or {}) for name, value in (content.get("ops") or {}).items()}
-    except AttributeError as error:
-        raise SettingsError(f"{config}: expected `ops: {{asset: {{config: {{...}}}}}}`, as Dagster reads it") from error
 
 
 def _artifacts(store: ArtifactStore, assets: tuple[str, ...]) -> list[Artifact]:

@@ -28,7 +28,8 @@ _NEUTRAL_MODULES = (
     f"{PACKAGE}.gpt2.model_card",
     f"{PACKAGE}.gpt2.throughput",
 )
-_NEUTRAL_LIBRARIES = frozenset({"pydantic"})
+# gigatoken encodes only where its ids are those of `tokenizers`, which counts: whether it is installed decides time.
+_NEUTRAL_LIBRARIES = frozenset({"pydantic", "gigatoken"})
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from pydantic import TypeAdapter
 
 from marin_assets.artifacts.artifact import Artifact
 from marin_assets.artifacts.artifact_writer import ArtifactWriter
+from marin_assets.artifacts.io_manager import as_dagster_failure
 from marin_assets.artifacts.metadata import CACHE, REASON, of_artifact
 from marin_assets.artifacts.store import ArtifactStore, Build
 from marin_assets.defs.recipes import CachedAsset
 from marin_assets.defs.settings import CachedAssetSettings
-from marin_assets.errors import MarinAssetsError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -53,7 +53,7 @@ def reuse_or_compute(
         resumable: keep what a killed or failed attempt has prepared for the next.
         preview: more metadata, read from small files of the artifact.
     """
-    with _as_dagster_failure(), _logging_to(context):
+    with as_dagster_failure(), _logging_to(context):
         recipe = asset.recipe("/".join(context.asset_key.path), settings, inputs)
         force = settings.force or FORCE_TAG in context.run.tags
         decision = store.decide(recipe, force=force)
@@ -97,15 +97,6 @@ def _computed(
 
 def _shown(preview: Preview | None, path: Callable[[str], Path]) -> Mapping[str, dg.MetadataValue]:
     return {} if preview is None else preview(path)
-
-
-@contextmanager
-def _as_dagster_failure() -> Iterator[None]:
-    """What the user can mend ends the step with our message on top, and is not tried again."""
-    try:
-        yield
-    except MarinAssetsError as error:
-        raise dg.Failure(description=str(error), allow_retries=False) from error
 
 
 @contextmanager
