@@ -55,18 +55,18 @@ def test_two_processes_publish_what_one_does_and_report_as_they_go(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(project.folder)  # where dagster.yaml says that events are
-    settings = {"steps": 4, "log_every": 2}
+    settings = {"steps": 4, "log_every": 2, "observe_every": 3}
     code, log = run(project, 2, **settings)
     together = project.artifact("gpt2_model")
     assert code == 0, log
     assert "gpt2_model - step 2 of 4: loss" in log
-    assert observed_steps(project) == [2]
+    assert observed_steps(project) == [4, 3]
     assert project.manifest("gpt2_model")["stats"]["steps"] == 4  # type: ignore[index]
 
     weights = load_file(together / "hf/model.safetensors")
     code, log = run(project, 1, force=True, **settings)
     assert code == 0, log
-    assert observed_steps(project) == [2, 2]
+    assert observed_steps(project) == [4, 3, 4, 3]
     for name, tensor in load_file(project.artifact("gpt2_model") / "hf/model.safetensors").items():
         assert_close(tensor, weights[name], rtol=0, atol=1e-5)
 

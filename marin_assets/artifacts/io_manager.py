@@ -3,6 +3,9 @@
 Belongs here: the translation between Dagster's inputs and outputs and the store. Does not: any rule of caching.
 """
 
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
@@ -12,6 +15,7 @@ from marin_assets.artifacts.metadata import FINGERPRINT, of_artifact
 from marin_assets.artifacts.s3_options import S3Options
 from marin_assets.artifacts.storage import open_storage
 from marin_assets.artifacts.store import ArtifactStore, Build
+from marin_assets.errors import MarinAssetsError
 
 
 class ArtifactIOManager(dg.ConfigurableIOManager):
@@ -24,28 +28,44 @@ class ArtifactIOManager(dg.ConfigurableIOManager):
     """Local folder for downloads from S3; by default in the user's cache folder."""
 
     def store(self) -> ArtifactStore:
-        """The store below `root`."""
-        cache = Path(self.cache) if self.cache else None
-        return ArtifactStore(open_storage(self.root, cache=cache, s3=self._s3_options()))
+        """The store below `root`, opened once a process."""
+        return _open(self.root, self.cache)
 
     def handle_output(self, context: dg.OutputContext, obj: Build) -> None:
         """Publish a build, and tell Dagster its content digest and metadata."""
-        artifact = self.store().publish(obj, run_id=context.run_id)
+        with as_dagster_failure():
+            artifact = self.store().publish(obj, run_id=context.run_id)
         context.step_context.set_data_version(context.asset_key, dg.DataVersion(artifact.content_digest))
         context.add_output_metadata(of_artifact(artifact))
 
     def load_input(self, context: dg.InputContext) -> Artifact:
         """A handle on what this run built or reused; for an asset outside this run, on its latest artifact."""
         key = "/".join(context.asset_key.path)
-        return self.store().required(key, _fingerprint_in_this_run(context))
+        with as_dagster_failure():
+            return self.store().required(key, _fingerprint_in_this_run(context))
 
-    def _s3_options(self) -> S3Options | None:
-        """Options as dagster-aws resolves them; it is imported only for S3, since that takes seconds."""
-        if not self.root.startswith("s3://"):
-            return None
-        from dagster_aws.s3 import S3Resource
 
-        return S3Options.from_resource(S3Resource())
+@contextmanager
+def as_dagster_failure() -> Iterator[None]:
+    """What the user can mend ends the step with our message on top, and is not tried again."""
+    try:
+        yield
+    except MarinAssetsError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from error
+
+
+@functools.cache
+def _open(root: str, cache: str) -> ArtifactStore:
+    return ArtifactStore(open_storage(root, cache=Path(cache) if cache else None, s3=_s3_options(root)))
+
+
+def _s3_options(root: str) -> S3Options | None:
+    """Options as dagster-aws resolves them; it is imported only for S3, since that takes seconds."""
+    if not root.startswith("s3://"):
+        return None
+    from dagster_aws.s3 import S3Resource
+
+    return S3Options.from_resource(S3Resource())
 
 
 def _fingerprint_in_this_run(context: dg.InputContext) -> str | None:

@@ -110,7 +110,9 @@ class TrainingConfig(StageConfig):
     compete for that: let `eval_every` divide `checkpoint_every`."""
 
     sample_prompts: list[str] = Field(default=["The", "In the beginning", "What is"])
-    """Beginnings that the finished model continues, written to `samples.md`."""
+    """Beginnings that the model continues, written to `samples.md`."""
+    sample_every: int = Field(default=0, ge=0)
+    """Steps between two times that the prompts are continued. 0 continues them only at the end."""
     sample_tokens: int = Field(default=48, ge=1)
     """Tokens of a continuation at most."""
     sample_temperature: float = Field(default=0.8, ge=0.0)
@@ -120,6 +122,10 @@ class TrainingConfig(StageConfig):
 
     log_every: Annotated[int, OPERATIONAL] = Field(default=10, ge=1)
     """Steps between two lines of progress in the log."""
+    observe_every: Annotated[int, OPERATIONAL] = Field(default=100, ge=1)
+    """Steps between two observations of the asset, which the UI draws as curves."""
+    tensorboard: Annotated[bool, OPERATIONAL] = False
+    """Write TensorBoard events beside the metrics. Needs the extra `tensorboard`."""
 
     @property
     def size(self) -> Gpt2Size:
@@ -173,7 +179,7 @@ class TrainingConfig(StageConfig):
 
 _REPORTING = {
     "eval_every", "eval_sequences", "checkpoint_every", "keep_checkpoints",
-    "sample_prompts", "sample_tokens", "sample_temperature", "sample_top_k",
+    "sample_prompts", "sample_every", "sample_tokens", "sample_temperature", "sample_top_k",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 
 from marin_assets import errors
 from marin_assets.artifacts.artifact import Artifact
-from marin_assets.artifacts.manifest import FileEntry, Manifest
+from marin_assets.artifacts.manifest import FileEntry, Manifest, Recipe
 from marin_assets.gpt2.config import TrainingConfig
 from marin_assets.gpt2.machine import Machine
 from marin_assets.gpt2.results import TrainingStats
@@ -40,8 +40,12 @@ class Job(BaseModel):
     machine: Machine
     tokens: Manifest
     """Of the token cache."""
+    ancestors: tuple[Manifest, ...]
+    """What the token cache was made from."""
     tokens_directory: Path
     out: Path
+    recipe: Recipe | None
+    """What `out` is made by."""
 
     @classmethod
     def read(cls, directory: Path) -> Job:
@@ -55,7 +59,12 @@ class Job(BaseModel):
 
     def token_cache(self) -> Artifact:
         """The token cache, whose files were checked by the process that launches."""
-        return Artifact(self.tokens, str(self.tokens_directory), lambda entry: self.tokens_directory / entry.name)
+        return Artifact(
+            self.tokens,
+            str(self.tokens_directory),
+            lambda entry: self.tokens_directory / entry.name,
+            lambda: self.ancestors,
+        )
 
 
 def write_result(directory: Path, stats: TrainingStats, files: Iterable[FileEntry]) -> None:

@@ -29,7 +29,7 @@ def main(directory: Path) -> None:
     die_with(os.getppid())
     ranks = Ranks.of_this_process()
     job = Job.read(directory)
-    out = ArtifactWriter(job.out)
+    out = ArtifactWriter(job.out, recipe=job.recipe)
     with _reporting(ranks, job) as on_metrics:
         try:
             stats = train(job.token_cache(), job.config, job.machine, out, on_metrics)
@@ -42,7 +42,7 @@ def main(directory: Path) -> None:
 
 @contextmanager
 def _reporting(ranks: Ranks, job: Job) -> Iterator[OnMetrics | None]:
-    """Send the first rank's log, and the metrics of each step that is logged, to the process that launched."""
+    """Send the first rank's log, and the metrics of each step that is observed, to the process that launched."""
     if not ranks.is_first:
         yield None
         return
@@ -54,7 +54,7 @@ def _reporting(ranks: Ranks, job: Job) -> Iterator[OnMetrics | None]:
             log.addHandler(handler)
 
         def report(metrics: StepMetrics) -> None:
-            if metrics.step % job.config.log_every == 0:
+            if metrics.step % job.config.observe_every == 0 or metrics.step == job.config.steps:
                 pipes.report_custom_message(dataclasses.asdict(metrics))
 
         yield report

@@ -18,6 +18,7 @@ from marin_assets.gpt2.metrics import StepMetrics
 from marin_assets.gpt2.run import Run
 from marin_assets.gpt2.schedule import learning_rate
 from marin_assets.gpt2.spread import gradients_kept_apart, whole
+from marin_assets.gpt2.throughput import peak_memory_bytes
 
 
 def training_step(run: Run, state: TrainingState, batch: TrainingBatch) -> StepMetrics:
@@ -39,13 +40,16 @@ def training_step(run: Run, state: TrainingState, batch: TrainingBatch) -> StepM
     state.step += 1
     state.is_whole = True
 
+    tokens_per_second = config.batch_size * config.sequence_length / (time.perf_counter() - started)
     return StepMetrics(
         step=state.step,
         loss=float(loss),
         learning_rate=rate,
         grad_norm=float(grad_norm),
         tokens=state.step * config.batch_size * config.sequence_length,
-        tokens_per_second=config.batch_size * config.sequence_length / (time.perf_counter() - started),
+        tokens_per_second=tokens_per_second,
+        peak_flops_share=run.throughput.peak_share(tokens_per_second),
+        peak_memory_bytes=peak_memory_bytes(run.device),
     )
 
 

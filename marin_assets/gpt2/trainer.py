@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import signal
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,11 +21,12 @@ from marin_assets.gpt2.config import TrainingConfig
 from marin_assets.gpt2.corpus import Corpus, open_corpus
 from marin_assets.gpt2.evaluation import Evaluation, evaluate
 from marin_assets.gpt2.machine import Machine
-from marin_assets.gpt2.metrics import MetricsFile, StepMetrics, metrics_files
+from marin_assets.gpt2.metrics import MetricsFiles, metrics_files
 from marin_assets.gpt2.prefetch import one_ahead
 from marin_assets.gpt2.ranks import Ranks
 from marin_assets.gpt2.results import TrainingStats, publish
 from marin_assets.gpt2.run import OnMetrics, Run, first_state, prepare
+from marin_assets.gpt2.samples import Sample, draw_samples
 from marin_assets.gpt2.spread import whole_model
 from marin_assets.gpt2.step import training_step
 from marin_assets.gpt2.stop_request import StopRequest, stop_requests
@@ -74,23 +74,21 @@ def train_on(
             logger.info("going on from %s", resumed_from)
         resumed_at = state.step
         started = time.perf_counter()
-        with metrics_files(_report_directory(ranks, out), resumed_at) as (steps, evaluations):
-            _train_until_stopped(run, state, steps, evaluations)
-        stats = _stats(run, state, steps.lines, evaluations.lines, resumed_at, time.perf_counter() - started)
+        with metrics_files(_report_directory(ranks, out), resumed_at, tensorboard=config.tensorboard) as files:
+            _train_until_stopped(run, state, files)
+        stats = _stats(run, state, files, resumed_at, time.perf_counter() - started)
         model = whole_model(state.model)
         if ranks.is_first:
-            publish(model, corpus, config, run.checkpoints, steps.lines, evaluations.lines, stats, out)
+            publish(model, corpus, config, run.checkpoints, files, stats, out)
     return stats
 
 
-def _train_until_stopped(
-    run: Run, state: TrainingState, steps: MetricsFile[StepMetrics], evaluations: MetricsFile[Evaluation]
-) -> None:
+def _train_until_stopped(run: Run, state: TrainingState, files: MetricsFiles) -> None:
     """Train. A signal or an interrupt is passed on once there is a checkpoint of the last whole step."""
     resumed_at = state.step
     with stop_requests() as stop:
         try:
-            _train(run, state, steps, evaluations, stop)
+            _train(run, state, files, stop)
         except BaseException as interrupt:
             if not isinstance(interrupt, Exception) and run.ranks.count == 1:
                 _save_stopped(run, state, resumed_at)
@@ -108,13 +106,7 @@ def _save_stopped(run: Run, state: TrainingState, resumed_at: int) -> None:
         logger.warning("stopped after step %d; saved %s", state.step, run.checkpoints.save_interrupted(state))
 
 
-def _train(
-    run: Run,
-    state: TrainingState,
-    steps: MetricsFile[StepMetrics],
-    evaluations: MetricsFile[Evaluation],
-    stop: StopRequest,
-) -> None:
+def _train(run: Run, state: TrainingState, files: MetricsFiles, stop: StopRequest) -> None:
     """Evaluate, save, step, until all steps are made or a signal came."""
     config = run.config
     resumed_at = state.step
@@ -124,16 +116,19 @@ def _train(
             evaluation = None
             if run.validation and (finished or _due(state.step, config.eval_every)):
                 evaluation = _evaluate(run, run.validation, state)
-                evaluations.append(evaluation)
+                files.add_evaluation(evaluation)
+
+            if finished or (state.step and _due(state.step, config.sample_every)):
+                files.samples.extend(_samples(run, state))
 
             if state.step > resumed_at and (finished or _due(state.step, config.checkpoint_every)):
-                steps.sync()  # a checkpoint never outlives the lines of its steps
+                files.steps.sync()  # a checkpoint never outlives the lines of its steps
                 run.checkpoints.save(state, validation_loss=evaluation.loss if evaluation else None)
             if finished or run.ranks.any(stop.came, run.device):
                 return
 
             metrics = training_step(run, state, next(batches))
-            steps.append(metrics)
+            files.add_step(metrics)
             if run.on_metrics:
                 run.on_metrics(metrics)
             if state.step == config.steps or _due(state.step, config.log_every):
@@ -155,6 +150,12 @@ def _evaluate(run: Run, validation: Samples, state: TrainingState) -> Evaluation
     return evaluation
 
 
+def _samples(run: Run, state: TrainingState) -> list[Sample]:
+    """What the model writes; the first rank draws it, of all its weights."""
+    model = whole_model(state.model)
+    return draw_samples(model, run.corpus, run.config, step=state.step) if run.ranks.is_first else []
+
+
 def _due(step: int, every: int) -> bool:
     return every > 0 and step % every == 0
 
@@ -171,16 +172,10 @@ def _step_operations(corpus: Corpus, config: TrainingConfig, ranks: Ranks) -> fl
     return 6.0 * parameters * sequences * config.sequence_length
 
 
-def _stats(
-    run: Run,
-    state: TrainingState,
-    steps: Sequence[StepMetrics],
-    evaluations: Sequence[Evaluation],
-    resumed_at: int,
-    seconds: float,
-) -> TrainingStats:
+def _stats(run: Run, state: TrainingState, files: MetricsFiles, resumed_at: int, seconds: float) -> TrainingStats:
     config = run.config
     tokens_a_step = config.batch_size * config.sequence_length
+    steps, evaluations = files.steps.lines, files.evaluations.lines
     last = evaluations[-1] if evaluations else None
     return TrainingStats(
         steps=state.step,

@@ -52,6 +52,12 @@ _SUPERSETS = {
 _TAG = re.compile(r"<[a-zA-Z!/?]")
 _SPACE = (string.whitespace + "\0").encode()
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_SPACE_ELSEWHERE = re.compile("[\v\f\x1c-\x1f]")
+"""Control characters that separate words."""
+_NOT_IN_XML = re.compile("[\0-\x08\x0e-\x1b\ufffe\uffff]")
+"""Characters that show nothing and that no XML tree can hold (XML 1.0 §2.2)."""
+_LAST_CODE_POINT = 0x10FFFF
+_NUMERIC_REFERENCE = re.compile("&#(?:[xX]([0-9a-fA-F]+)|([0-9]+));?")
 
 
 class Refusal(StrEnum):
@@ -71,9 +77,10 @@ class Refused:
 
 
 def decode_page(page: bytes | str, max_page_bytes: int) -> str | Refused:
-    """A page's HTML, without NUL and lone surrogates, or why it is refused.
+    """A page's HTML, of characters that a tree can hold, or why it is refused.
 
-    Bytes that the page's encoding does not have become U+FFFD; none are an error.
+    Bytes that the page's encoding does not have become U+FFFD; none are an error. Control characters are left out,
+    or become spaces where they separate words.
     """
     size = len(page) if isinstance(page, bytes) or page.isascii() else len(page.encode("utf-8", "surrogatepass"))
     if size > max_page_bytes:
@@ -85,7 +92,8 @@ def decode_page(page: bytes | str, max_page_bytes: int) -> str | Refused:
         if kind is not None:
             return Refused(Refusal.not_html, f"the page is {kind}")
         page = _decode(page)
-    text = _SURROGATE.sub("\ufffd", page).replace("\0", "").removeprefix("\ufeff")
+    text = _SURROGATE.sub("\ufffd", page).removeprefix("\ufeff")
+    text = _NUMERIC_REFERENCE.sub(_valid_reference, _without_control_characters(text))
     if not text.strip():
         return Refused(Refusal.empty, None)
     kind = _kind(text[:16].encode("latin-1", "replace"))
@@ -94,6 +102,22 @@ def decode_page(page: bytes | str, max_page_bytes: int) -> str | Refused:
     if _TAG.search(text) is None:
         return Refused(Refusal.not_html, "the page has no HTML tag")
     return text
+
+
+def _without_control_characters(text: str) -> str:
+    return _NOT_IN_XML.sub("", _SPACE_ELSEWHERE.sub(" ", text))
+
+
+def _valid_reference(reference: re.Match[str]) -> str:
+    """A numeric reference as it is, or what HTML (§13.2.5.80) makes of one that no tree can hold."""
+    digits = reference[1] or reference[2].lstrip("0")
+    code = int(reference[1], 16) if reference[1] else int(digits[:8] or 0)
+    if code == 0 or 0xD800 <= code <= 0xDFFF or code > _LAST_CODE_POINT:
+        return "\ufffd"
+    if 0x80 <= code <= 0x9F:
+        return bytes([code]).decode("cp1252", "ignore")
+    character = _without_control_characters(chr(code))
+    return reference[0] if character == chr(code) else character
 
 
 def _kind(page: bytes) -> str | None:

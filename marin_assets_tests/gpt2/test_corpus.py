@@ -48,7 +48,7 @@ def token_cache(directory: Path, splits: dict[str, TokensInMemory], stats: dict[
     for path in sorted(directory.rglob("*")):
         if path.is_file():
             out.add(str(path.relative_to(directory)))
-    return published(out, "token_cache", stats)  # type: ignore[arg-type]  # JSON, as it stands
+    return published(out, "token_cache", stats)
 
 
 def test_training_on_the_artifact_equals_training_on_its_tokens(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """The main content of a page comes out once, in order, with its structure; nothing else does."""
 
+import re
+from html import escape
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -51,7 +54,7 @@ def test_navigation_banners_scripts_and_footers_are_left_out(method: ExtractMeth
     [
         (
             "<ol start=3><li>Mix<ul><li>flour<ul><li>rye</li></ul></li><li>water</li></ul></li><li>Knead it</li></ol>",
-            "3. Mix\n   - flour\n     * rye\n   - water\n4. Knead it",
+            "3. Mix\n   - flour\n     - rye\n   - water\n4. Knead it",
         ),
         ("<ol><li value=7>seventh of them</li><li>eighth of them</li></ol>", "7. seventh of them\n8. eighth of them"),
         (
@@ -206,6 +209,40 @@ def test_pages_with_more_texts_than_there_are_characters_for_marks(
     monkeypatch.setattr(main_content, "_MARK_COUNT", 10)
     assert _extract(_page(f"<p>{lines}</p>"), method) == expected
     assert expected.text.count("line ") == 60
+
+
+@_METHODS
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("a\ue000b\uf8ffc\U000f0001d", "a\ue000b\uf8ffc\U000f0001d"),
+        ("a\U0001fffeb\ufdd0c", "a\U0001fffeb\ufdd0c"),
+        ("a&#0;b&#xD800;c&#55357;d&#x110000;e&#99999999999;f", "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf"),
+        ("a&#1;b&#x1b;c&#xfffe;d\x01e\x1bf\uffffg", "abcdefg"),
+        ("a\fb\x0bc&#12;d&#x1f;e", "a b c d e"),
+        ("a&#150;b&#x80;c&#8212;d&#xe9e", "a–b€c—d\u0e9e"),
+        ("a\u00a0b\u3000c\u200bd\u00ade\ufefff\u2028g", "a\u00a0b\u3000c\u200bd\u00ade\ufefff\u2028g"),
+        ("a \n\t b\r\nc<br>\n d", "a b c  \nd"),
+        ("&lt;p&gt; &amp;amp; &amp;#1; &amp;lt;", "<p> &amp; &#1; &lt;"),
+    ],
+    ids=["private use", "noncharacters", "no characters", "control characters", "separators", "cp1252 references",
+         "Unicode spaces", "source wrapping", "markup as text"],
+)  # fmt: skip
+def test_characters_come_out_as_the_web_reads_them(method: ExtractMethod, html: str, text: str) -> None:
+    assert _markdown(f"<p>{html}</p>", method) == text
+
+
+_UNESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+
+@_METHODS
+@settings(deadline=None, max_examples=60)
+@given(text=st.text(st.characters(max_codepoint=0x0FFFFF, exclude_categories=["Cc", "Cs"]), max_size=40))
+def test_no_text_is_lost(method: ExtractMethod, text: str) -> None:
+    written = f"{_SENTENCE}x{text}x"
+    (paragraph,) = _markdown(f"<p>{escape(written)}</p>", method).split("\n\n")
+    expected = re.sub(" +", " ", re.sub("[\ufffe\uffff]", "", written))
+    assert _UNESCAPED.sub(r"\1", paragraph) == expected
 
 
 @_METHODS
