@@ -94,7 +94,7 @@ def _check_same_tokenizer(exported: ExportedModel, tokenizer: Path) -> None:
 def _document(encoder: TextEncoder, text: str) -> npt.NDArray[np.int32]:
     """Token ids of the text and its end."""
     pieces = encoder.encode_batch(list(encoder.pieces(text)))
-    return np.concatenate([*pieces, np.array([encoder.vocabulary.eos_id], dtype=np.int32)])
+    return np.concatenate([pieces.token_ids, np.array([encoder.vocabulary.eos_id], dtype=np.int32)])
 
 
 @torch.no_grad()

@@ -81,7 +81,7 @@ def bible() -> Bible:
 
 def _tokens(encoder: TextEncoder, texts: Sequence[str]) -> Ids:
     end = [encoder.vocabulary.eos_id]
-    return np.concatenate([part for ids in encoder.encode_batch(texts) for part in (ids, end)]).astype(np.int64)
+    return np.concatenate([part for ids in encoder.encode_batch(texts).rows() for part in (ids, end)]).astype(np.int64)
 
 
 def test_the_quick_start_size_learns_more_than_how_often_words_occur(bible: Bible, tmp_path: Path) -> None:
