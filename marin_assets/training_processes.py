@@ -38,7 +38,7 @@ def train_in_processes(
     """Train in the processes of `launch`.
 
     Args:
-        on_metrics: called, in another thread, for each step that is observed.
+        on_metrics: called, in another thread, for each step that is to be observed.
 
     Raises:
         MarinAssetsError: as `gpt2.trainer.train` raises it in one of the processes.
@@ -51,10 +51,10 @@ def train_in_processes(
         config=config,
         machine=machine,
         tokens=tokens.manifest,
-        ancestors=tokens.ancestors(),
-        recipe=out.recipe,
+        ancestors=tuple(tokens.ancestors()),
         tokens_directory=tokens.path("tokenizer.json").parent.absolute(),
         out=out.directory.absolute(),
+        recipe=out.recipe,
     )
     directory = out.scratch("job").absolute()
     job.write(directory)

@@ -12,7 +12,7 @@ from marin_assets.defs import recipes, settings
 from marin_assets.defs.caching import reuse_or_compute
 from marin_assets.defs.descriptions import column_metadata
 from marin_assets.defs.model_preview import model_preview
-from marin_assets.defs.training_progress import observations
+from marin_assets.defs.training_progress import observe_training
 from marin_assets.gpt2.config import TrainingConfig
 from marin_assets.resources import Gpt2Trainer, HtmlSource, Tokenizer
 from marin_assets.stages import consolidate, exact_paragraph_dedup, html_to_markdown, normalize, tokenize
@@ -177,14 +177,19 @@ def gpt2_model(
     token_cache: Artifact,
 ) -> dg.MaterializeResult:
     """A trained GPT-2: checkpoints, an export that Transformers loads, metrics, samples."""
-    training = config.of(TrainingConfig)
     return reuse_or_compute(
         context,
         recipes.GPT2_MODEL,
         config,
         artifacts.store(),
         {"token_cache": token_cache.content_digest},
-        lambda out: gpt2_trainer.train(context, token_cache, training, out, observations(context, training)),
+        lambda out: gpt2_trainer.train(
+            context,
+            token_cache,
+            config.of(TrainingConfig),
+            out,
+            observe_training(context, steps=config.steps, every=config.observe_every),
+        ),
         resumable=True,
         preview=model_preview,
     )

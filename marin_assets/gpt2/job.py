@@ -41,11 +41,11 @@ class Job(BaseModel):
     tokens: Manifest
     """Of the token cache."""
     ancestors: tuple[Manifest, ...]
-    """What it was made from."""
-    recipe: Recipe | None
-    """Of the model."""
+    """What the token cache was made from."""
     tokens_directory: Path
     out: Path
+    recipe: Recipe | None
+    """What `out` is made by."""
 
     @classmethod
     def read(cls, directory: Path) -> Job:
@@ -62,8 +62,8 @@ class Job(BaseModel):
         return Artifact(
             self.tokens,
             str(self.tokens_directory),
-            fetch=lambda entry: self.tokens_directory / entry.name,
-            ancestors=lambda: self.ancestors,
+            lambda entry: self.tokens_directory / entry.name,
+            lambda: self.ancestors,
         )
 
 

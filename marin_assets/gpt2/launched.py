@@ -42,7 +42,7 @@ def main(directory: Path) -> None:
 
 @contextmanager
 def _reporting(ranks: Ranks, job: Job) -> Iterator[OnMetrics | None]:
-    """Send the first rank's log, and the metrics of the steps that are observed, to the process that launched."""
+    """Send the first rank's log, and the metrics of each step that is observed, to the process that launched."""
     if not ranks.is_first:
         yield None
         return
@@ -54,7 +54,7 @@ def _reporting(ranks: Ranks, job: Job) -> Iterator[OnMetrics | None]:
             log.addHandler(handler)
 
         def report(metrics: StepMetrics) -> None:
-            if job.config.observes(metrics.step):
+            if metrics.step % job.config.observe_every == 0 or metrics.step == job.config.steps:
                 pipes.report_custom_message(dataclasses.asdict(metrics))
 
         yield report

@@ -29,7 +29,7 @@ from marin_assets.gpt2.metrics import StepMetrics
 from marin_assets.gpt2.optimizer import AdamW
 from marin_assets.gpt2.ranks import Ranks
 from marin_assets.gpt2.spread import spread
-from marin_assets.gpt2.throughput import Throughput
+from marin_assets.gpt2.throughput import Throughput, flops_per_token, peak_flops
 from marin_assets.gpt2.token_file import FlatTokens, open_token_file
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ def prepare(
         **digests(config.init_from),
     }
     checkpoints = Checkpoints(out.directory / "checkpoints", identity, config.keep_checkpoints, ranks)
-    throughput = Throughput.of(
-        config.size, corpus.vocabulary_size, config.sequence_length, device, config.precision, devices=ranks.count
-    )
+    token_flops = flops_per_token(config.size, corpus.vocabulary_size, config.sequence_length)
+    peak = peak_flops(device, config.precision)
+    throughput = Throughput(token_flops, peak and peak * ranks.count)
     return Run(config, machine, corpus, device, ranks, train, validation, checkpoints, throughput, on_metrics)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import signal
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,12 +21,12 @@ from marin_assets.gpt2.config import TrainingConfig
 from marin_assets.gpt2.corpus import Corpus, open_corpus
 from marin_assets.gpt2.evaluation import Evaluation, evaluate
 from marin_assets.gpt2.machine import Machine
-from marin_assets.gpt2.metrics import MetricsFiles, StepMetrics, metrics_files
+from marin_assets.gpt2.metrics import MetricsFiles, metrics_files
 from marin_assets.gpt2.prefetch import one_ahead
 from marin_assets.gpt2.ranks import Ranks
 from marin_assets.gpt2.results import TrainingStats, publish
 from marin_assets.gpt2.run import OnMetrics, Run, first_state, prepare
-from marin_assets.gpt2.samples import draw_samples
+from marin_assets.gpt2.samples import Sample, draw_samples
 from marin_assets.gpt2.spread import whole_model
 from marin_assets.gpt2.step import training_step
 from marin_assets.gpt2.stop_request import StopRequest, stop_requests
@@ -75,12 +74,9 @@ def train_on(
             logger.info("going on from %s", resumed_from)
         resumed_at = state.step
         started = time.perf_counter()
-        reports = _report_directory(ranks, out)
-        with metrics_files(reports, resumed_at, tensorboard=config.tensorboard and ranks.is_first) as files:
+        with metrics_files(_report_directory(ranks, out), resumed_at, tensorboard=config.tensorboard) as files:
             _train_until_stopped(run, state, files)
-        stats = _stats(
-            run, state, files.steps.lines, files.evaluations.lines, resumed_at, time.perf_counter() - started
-        )
+        stats = _stats(run, state, files, resumed_at, time.perf_counter() - started)
         model = whole_model(state.model)
         if ranks.is_first:
             publish(model, corpus, config, run.checkpoints, files, stats, out)
@@ -123,7 +119,7 @@ def _train(run: Run, state: TrainingState, files: MetricsFiles, stop: StopReques
                 files.add_evaluation(evaluation)
 
             if finished or (state.step and _due(state.step, config.sample_every)):
-                _draw_samples(run, state, files)
+                files.samples.extend(_samples(run, state))
 
             if state.step > resumed_at and (finished or _due(state.step, config.checkpoint_every)):
                 files.steps.sync()  # a checkpoint never outlives the lines of its steps
@@ -154,10 +150,10 @@ def _evaluate(run: Run, validation: Samples, state: TrainingState) -> Evaluation
     return evaluation
 
 
-def _draw_samples(run: Run, state: TrainingState, files: MetricsFiles) -> None:
-    model = whole_model(state.model)  # all ranks take part in gathering it
-    if run.ranks.is_first:
-        files.samples.extend(draw_samples(model, run.corpus, run.config, step=state.step))
+def _samples(run: Run, state: TrainingState) -> list[Sample]:
+    """What the model writes; the first rank draws it, of all its weights."""
+    model = whole_model(state.model)
+    return draw_samples(model, run.corpus, run.config, step=state.step) if run.ranks.is_first else []
 
 
 def _due(step: int, every: int) -> bool:
@@ -176,16 +172,10 @@ def _step_operations(corpus: Corpus, config: TrainingConfig, ranks: Ranks) -> fl
     return 6.0 * parameters * sequences * config.sequence_length
 
 
-def _stats(
-    run: Run,
-    state: TrainingState,
-    steps: Sequence[StepMetrics],
-    evaluations: Sequence[Evaluation],
-    resumed_at: int,
-    seconds: float,
-) -> TrainingStats:
+def _stats(run: Run, state: TrainingState, files: MetricsFiles, resumed_at: int, seconds: float) -> TrainingStats:
     config = run.config
     tokens_a_step = config.batch_size * config.sequence_length
+    steps, evaluations = files.steps.lines, files.evaluations.lines
     last = evaluations[-1] if evaluations else None
     return TrainingStats(
         steps=state.step,
