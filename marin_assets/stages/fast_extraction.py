@@ -120,9 +120,22 @@ def _main_content(body: HtmlElement, config: HtmlToMarkdownConfig, *, strict: bo
             remove(measures.elements[place])
     content.tail = None
     if content is not body:
+        heading = _heading_before(measures, main)
         body.clear()
-        body.append(content)
+        body.extend([content] if heading is None else [heading, content])
     return body, characters
+
+
+def _heading_before(measures: _Measures, main: int) -> HtmlElement | None:
+    """The main heading, where a page puts it above the element of its content."""
+    ends = measures.ends
+    inside = any(tag == "h1" for tag in measures.tags[main : ends[main]])
+    above = [place for place in range(main) if measures.tags[place] == "h1" and measures.text[place]]
+    if inside or len(above) != 1:
+        return None
+    heading = measures.elements[above[0]]
+    heading.tail = None
+    return heading
 
 
 def _noise(body: HtmlElement, config: HtmlToMarkdownConfig, *, strict: bool) -> list[HtmlElement]:
@@ -272,14 +285,15 @@ def _main(measures: _Measures) -> int:
         largest = max(named, key=prose.__getitem__, default=place)
         if prose[largest] >= share * prose[place]:
             place = largest
-    while True:
+    while prose[place]:
         least = rules.DESCENT_SHARE * prose[place]
         inner = place + 1
         while inner < ends[place] and prose[inner] < least:
             inner = ends[inner]
         if inner >= ends[place] or tags[inner] in _NOT_A_PAGE:
-            return place
+            break
         place = inner
+    return place
 
 
 def _link_lists(measures: _Measures, main: int) -> list[int]:

@@ -14,12 +14,15 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from marin_assets.stages.markdown_blocks import INLINE
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
 MOST_LEVELS = 200
-"""Deeper elements are unwrapped: their text stays, in the deepest element that is left."""
+"""Deeper elements are unwrapped: their text stays, in the deepest element that is left. Paragraphs, list items and the
+like, which end each other, are kept even there."""
 MOST_ATTRIBUTES = 200
 """Of one element; the rest is left out."""
 MOST_ATTRIBUTE_CHARACTERS = 8192
@@ -74,7 +77,7 @@ def bound_markup(html: str) -> BoundedMarkup:
     that too.
     """
     count = _count(html)
-    if count.levels <= MOST_LEVELS and count.longest_tag <= _MOST_TAG_BYTES:
+    if count.levels <= MOST_LEVELS and not count.has_long_tag:
         return BoundedMarkup(html, count.tags)
     return BoundedMarkup(_Bounds().apply(html), count.tags)
 
@@ -84,12 +87,11 @@ class _Count:
     tags: int
     levels: int
     """No less than the deepest nesting."""
-    longest_tag: int
-    """Bytes."""
+    has_long_tag: bool
 
 
 def _count(html: str) -> _Count:
-    """Count start tags, levels and the longest tag, from the bytes at each `<`.
+    """Count start tags and levels, and look for a long tag, from the bytes at each `<`.
 
     An element ends at the next end tag of its name or before, so elements of one name nest no deeper than its start
     tags ever outnumber the end tags after some place; the sum over all names bounds the whole. Names are told apart by
@@ -97,21 +99,29 @@ def _count(html: str) -> _Count:
     """
     import numpy as np
 
-    data = np.frombuffer(html.encode("utf-8", "replace") + b">" + bytes(_NAME_BYTES + 1), np.uint8)
+    encoded = html.encode("utf-8", "replace") + b">" + bytes(_NAME_BYTES + 1)
+    data = np.frombuffer(encoded, np.uint8)
     places = np.flatnonzero(data == ord("<"))
     is_end = data[places + 1] == ord("/")
     names = _names(data, places + 1 + is_end)
     places, is_end, names = places[names > 0], is_end[names > 0], names[names > 0]
     starts = int((~is_end).sum())
     if not starts:
-        return _Count(0, 0, 0)
+        return _Count(0, 0, has_long_tag=False)
+    far = np.flatnonzero(np.diff(places, append=len(data)) > _MOST_TAG_BYTES)
+    has_long_tag = any(_is_long_tag(encoded, place) for place in places[far].tolist())
     closes = np.flatnonzero(data == ord(">"))
     closes = closes[np.searchsorted(closes, places)]
-    longest = int((closes - places).max())
     nests = (data[closes - 1] != ord("/")) | ~np.isin(names, _SHAPES)
     names, is_end = names[nests], is_end[nests]
     order = np.argsort(names, kind="stable")
-    return _Count(starts, _levels(names[order], is_end[order]), longest)
+    return _Count(starts, _levels(names[order], is_end[order]), has_long_tag)
+
+
+def _is_long_tag(encoded: bytes, place: int) -> bool:
+    """Whether a start tag is long; what stands there may as well be a script, or a tag and much text behind it."""
+    markup = _MARKUP.match(encoded[place:].decode("utf-8", "replace"))
+    return markup is not None and markup["start"] is not None and len(markup[0]) > _MOST_TAG_BYTES
 
 
 def _levels(names: npt.NDArray[np.uint32], is_end: npt.NDArray[np.bool_]) -> int:
@@ -167,6 +177,8 @@ class _Bounds:
         """Open elements by name."""
         self._unwrapped: Counter[str] = Counter()
         """Start tags left out whose end tags are to come."""
+        self._loose: Counter[str] = Counter()
+        """Start tags below the last level that the next of their kind ends."""
 
     def apply(self, html: str) -> str:
         return _MARKUP.sub(self._bounded, html)
@@ -174,11 +186,13 @@ class _Bounds:
     def _bounded(self, match: re.Match[str]) -> str:
         tag: str = match[0]
         if match["end"] is not None:
-            return tag if self._end(match["end"].lower()) else ""
+            name = match["end"].lower()
+            return tag if self._end(name) else _instead(name)
         if match["start"] is None:
             return tag
-        if not self._start(match["start"].lower()):
-            return ""
+        name = match["start"].lower()
+        if not self._start(name):
+            return _instead(name)
         return tag if len(tag) <= MOST_ATTRIBUTE_CHARACTERS else _with_few_attributes(match)
 
     def _start(self, name: str) -> bool:
@@ -188,8 +202,9 @@ class _Bounds:
         while self._open and self._open[-1] in ended:
             self._names[self._open.pop()] -= 1
         if len(self._open) >= MOST_LEVELS:
-            self._unwrapped[name] += 1
-            return False
+            is_loose = name in _CLOSED_BY
+            (self._loose if is_loose else self._unwrapped)[name] += 1
+            return is_loose
         self._open.append(name)
         self._names[name] += 1
         return True
@@ -198,6 +213,9 @@ class _Bounds:
         if self._unwrapped[name]:
             self._unwrapped[name] -= 1
             return False
+        if self._loose[name]:
+            self._loose[name] -= 1
+            return True
         if self._names[name]:
             while True:
                 inner = self._open.pop()
@@ -205,6 +223,11 @@ class _Bounds:
                 if inner == name:
                     break
         return True
+
+
+def _instead(name: str) -> str:
+    """What stands in place of a tag that is left out: blocks part words, other elements do not."""
+    return "" if name in INLINE or name in {"span", "font"} else " "
 
 
 def _with_few_attributes(match: re.Match[str]) -> str:
