@@ -11,9 +11,11 @@ from marin_assets.artifacts.io_manager import ArtifactIOManager
 from marin_assets.defs import recipes, settings
 from marin_assets.defs.caching import reuse_or_compute
 from marin_assets.defs.descriptions import column_metadata
+from marin_assets.defs.earlier_corpora import earlier_corpora
 from marin_assets.gpt2.config import TrainingConfig
 from marin_assets.resources import Gpt2Trainer, HtmlSource, Tokenizer
 from marin_assets.stages import consolidate, exact_paragraph_dedup, html_to_markdown, normalize, tokenize
+from marin_assets.stages.paragraph_hashes import index_digest
 
 ARTIFACTS = "artifacts"
 """Resource key of the I/O manager, which every asset uses."""
@@ -93,14 +95,15 @@ def duplicate_paragraphs(
     normalized_documents: Artifact,
 ) -> dg.MaterializeResult:
     """Byte spans of every paragraph that was seen before, one row a document of `normalized_documents`."""
+    earlier = earlier_corpora(artifacts.store(), config.dedup_against)
     return reuse_or_compute(
         context,
         recipes.DUPLICATE_PARAGRAPHS,
         config,
         artifacts.store(),
-        {"normalized_documents": normalized_documents.content_digest},
+        {"normalized_documents": normalized_documents.content_digest, "dedup_against": index_digest(earlier)},
         lambda out: exact_paragraph_dedup.exact_paragraph_dedup(
-            normalized_documents, config.of(exact_paragraph_dedup.ExactParagraphDedupConfig), out
+            normalized_documents, config.of(exact_paragraph_dedup.ExactParagraphDedupConfig), out, earlier=earlier
         ),
     )
 

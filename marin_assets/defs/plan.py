@@ -53,6 +53,7 @@ def _plan_one(
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
         raise SettingsError(f"setting {field!r} of {asset.name}: {first['msg']}") from error
+    known = {**known, **asset.named_in_settings(store, settings)}
     inputs = {name: known[name] for name in (*asset.assets, *asset.sources)}
     waiting_for = [name for name, digest in inputs.items() if digest is None]
     if waiting_for:

@@ -3,14 +3,17 @@
 Belongs here: one entry an asset, read by the assets and by `marin-assets plan`. Does not: how it is computed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from marin_assets.artifacts.code_version import CodeVersion, code_version
 from marin_assets.artifacts.manifest import Recipe
 from marin_assets.artifacts.stage_config import StageConfig
+from marin_assets.artifacts.store import ArtifactStore
 from marin_assets.defs import settings
+from marin_assets.defs.earlier_corpora import earlier_corpora
+from marin_assets.stages.paragraph_hashes import index_digest
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,9 @@ class CachedAsset:
     assets: tuple[str, ...] = ()
     """Assets that it is made from."""
     sources: tuple[str, ...] = ()
-    """What else it is made from: `raw_html`, `tokenizer`."""
+    """What else it is made from: `raw_html`, `tokenizer`, `dedup_against`."""
+    named_in_settings: Callable[[ArtifactStore, StageConfig], Mapping[str, str]] = lambda _store, _settings: {}
+    """Content digest of each source that only its settings name."""
 
     @cached_property
     def code_version(self) -> CodeVersion:
@@ -50,6 +55,11 @@ class CachedAsset:
         )
 
 
+def _dedup_against(store: ArtifactStore, config: StageConfig) -> dict[str, str]:
+    assert isinstance(config, settings.DuplicateParagraphsSettings)
+    return {"dedup_against": index_digest(earlier_corpora(store, config.dedup_against))}
+
+
 MARKDOWN_DOCUMENTS = CachedAsset(
     "markdown_documents",
     "marin_assets.stages.html_to_markdown",
@@ -67,6 +77,8 @@ DUPLICATE_PARAGRAPHS = CachedAsset(
     "marin_assets.stages.exact_paragraph_dedup",
     settings.DuplicateParagraphsSettings,
     assets=("normalized_documents",),
+    sources=("dedup_against",),
+    named_in_settings=_dedup_against,
 )
 CONSOLIDATED_DOCUMENTS = CachedAsset(
     "consolidated_documents",
