@@ -65,7 +65,7 @@ COLUMNS = (
     Column("id", "string", "id of the document; one row for each, in the order of the documents"),
     Column("dup_spans", "spans", "repeated paragraphs: sorted, disjoint, half-open UTF-8 byte offsets into `text`"),
 )
-_BATCH_BYTES = 16 << 20
+_BATCH_BYTES = 2 << 20
 _PART_MEMORY = 2 * PART_BYTES
 """Peak memory of a worker that reads a part, beside its records."""
 

@@ -80,8 +80,8 @@ def write_run(directory: Path, name: str, records: Records, *, within_document: 
 
 
 def _by_hash(records: Records) -> tuple[Records, NDArray[np.bool_]]:
-    """Sort records by hash, keeping the order of equal ones, and mark the first of each hash."""
-    order = np.argsort(records["high"], kind="stable")
+    """Sort records by hash and mark the first of each hash: the one that came first. The others are in any order."""
+    order = np.argsort(records["high"])  # unstable: three times as fast as a stable sort
     high, low = records["high"][order], records["low"][order]
     same_high = high[1:] == high[:-1]
     if (same_high & (low[1:] != low[:-1])).any():  # two hashes with one upper half: rare
@@ -90,6 +90,14 @@ def _by_hash(records: Records) -> tuple[Records, NDArray[np.bool_]]:
         same_high = high[1:] == high[:-1]
     first = np.ones(len(records), dtype=bool)
     first[1:] = ~(same_high & (low[1:] == low[:-1]))
+    starts = np.flatnonzero(first)
+    if len(starts):
+        earliest = np.minimum.reduceat(order, starts)
+        wrong = np.flatnonzero(order[starts] != earliest)
+        sizes = np.diff(np.append(starts, len(order)))[wrong]
+        inside = np.repeat(starts[wrong] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+        order[inside[order[inside] == np.repeat(earliest[wrong], sizes)]] = order[starts[wrong]]
+        order[starts] = earliest
     return np.take(records, order), first  # many times faster than records[order]
 
 
