@@ -20,7 +20,7 @@ from marin_assets.stages import html_to_markdown
 from marin_assets.stages.tables import column_types, part_name, write_part
 from marin_assets_tests.artifacts import in_memory
 
-VERSION = 1
+VERSION = 2
 """Raised when the corpus changes, so that no older one is taken for it."""
 SEED = 7
 _PART_BYTES = 64_000_000
@@ -109,10 +109,10 @@ def _page(choose: random.Random, words: _Words, notices: list[str], popular: lis
             blocks.append(f"## {' '.join(words.some(choose, 4))}")
         elif kind < 0.14:
             blocks.append("\n".join(f"- {' '.join(words.some(choose, 7))}" for _ in range(choose.randint(2, 8))))
-        elif kind < 0.16:
+        elif kind < 0.145:
             code = "\n\n".join(" ".join(words.some(choose, 6)) for _ in range(choose.randint(1, 5)))
             blocks.append(f"```python\n{code}\n```")
-        elif kind < 0.17:
+        elif kind < 0.155:
             lines = [" | ".join(words.some(choose, 3)) for _ in range(5)]
             blocks.append("\n".join(["| a | b | c |", "|---|---|---|", *(f"| {line} |" for line in lines)]))
         elif kind < 0.25:
@@ -123,4 +123,4 @@ def _page(choose: random.Random, words: _Words, notices: list[str], popular: lis
 
 
 def _paragraph(choose: random.Random, words: _Words) -> str:
-    return f"{' '.join(words.some(choose, choose.randint(6, 90))).capitalize()}."
+    return f"{' '.join(words.some(choose, choose.randint(3, 60))).capitalize()}."

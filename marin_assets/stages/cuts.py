@@ -55,7 +55,8 @@ def remove_whole_blocks(text: bytes, spans: Sequence[Span]) -> bytes | None:
 
     It can if one empty line stands before and behind each span, and no fence in the text.
     """
-    if b"```" in text or b"~~~" in text:
+    # One byte is looked for many times as fast as three.
+    if (b"`" in text and b"```" in text) or (b"~" in text and b"~~~" in text):
         return None
     size = len(text)
     kept: list[bytes] = []

@@ -65,7 +65,7 @@ class Run:
 
 def write_run(directory: Path, name: str, records: Records, *, within_document: bool) -> Run:
     """Sort out the records of a run, which come in the order of their places."""
-    records, first = _by_hash(records)
+    records, first = _by_hash(records, presorted=False)
     starts = np.flatnonzero(first)
     undecided = first
     if not within_document:  # they stay or go with the first one of their document
@@ -79,9 +79,13 @@ def write_run(directory: Path, name: str, records: Records, *, within_document: 
     return run
 
 
-def _by_hash(records: Records) -> tuple[Records, NDArray[np.bool_]]:
-    """Sort records by hash and mark the first of each hash: the one that came first. The others are in any order."""
-    order = np.argsort(records["high"])  # unstable: three times as fast as a stable sort
+def _by_hash(records: Records, *, presorted: bool) -> tuple[Records, NDArray[np.bool_]]:
+    """Sort records by hash and mark the first of each hash: the one that came first. The others are in any order.
+
+    `presorted` says that they consist of a few pieces that are sorted already.
+    """
+    # A stable sort merges sorted pieces; of records in no order, an unstable one is three times as fast.
+    order = np.argsort(records["high"], kind="stable" if presorted else "quicksort")
     high, low = records["high"][order], records["low"][order]
     same_high = high[1:] == high[:-1]
     if (same_high & (low[1:] != low[:-1])).any():  # two hashes with one upper half: rare
@@ -90,15 +94,21 @@ def _by_hash(records: Records) -> tuple[Records, NDArray[np.bool_]]:
         same_high = high[1:] == high[:-1]
     first = np.ones(len(records), dtype=bool)
     first[1:] = ~(same_high & (low[1:] == low[:-1]))
-    starts = np.flatnonzero(first)
-    if len(starts):
-        earliest = np.minimum.reduceat(order, starts)
-        wrong = np.flatnonzero(order[starts] != earliest)
-        sizes = np.diff(np.append(starts, len(order)))[wrong]
-        inside = np.repeat(starts[wrong] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-        order[inside[order[inside] == np.repeat(earliest[wrong], sizes)]] = order[starts[wrong]]
-        order[starts] = earliest
+    if not presorted:
+        _earliest_to_front(order, np.flatnonzero(first))
     return np.take(records, order), first  # many times faster than records[order]
+
+
+def _earliest_to_front(order: NDArray[np.int64], starts: NDArray[np.int64]) -> None:
+    """Swap the smallest number of each group, from where it starts to the start of the next, to its front."""
+    if not len(starts):
+        return
+    earliest = np.minimum.reduceat(order, starts)
+    wrong = np.flatnonzero(order[starts] != earliest)
+    sizes = np.diff(np.append(starts, len(order)))[wrong]
+    members = np.repeat(starts[wrong] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+    order[members[order[members] == np.repeat(earliest[wrong], sizes)]] = order[starts[wrong]]
+    order[starts] = earliest
 
 
 def _first_documents(records: Records, first: NDArray[np.bool_]) -> NDArray[np.uint64]:
@@ -191,7 +201,7 @@ def decide_bucket(
         earlier: indexes of earlier corpora.
     """
     low, high = (bucket << 64) // buckets, ((bucket + 1) << 64) // buckets
-    records, first = _by_hash(read_range([run.paragraphs for run in runs], "high", low, high))
+    records, first = _by_hash(read_range([run.paragraphs for run in runs], "high", low, high), presorted=True)
     starts = np.flatnonzero(first)
     firsts = np.take(records, starts)
     index = which_index(firsts, earlier, low, high)

@@ -68,7 +68,7 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
     A row that is larger by itself makes its group larger. The bytes depend on the rows alone: not on how the frame is
     held in memory, nor on the number of threads.
     """
-    rows = _rows_per_group(_row_bytes(frame))
+    rows = _rows_per_group(row_bytes(frame))
     frame.rechunk().write_parquet(path, compression="zstd", compression_level=_ZSTD_LEVEL, row_group_size=rows)
 
 
@@ -103,7 +103,7 @@ def require_columns(path: Path, names: Iterable[str]) -> None:
 
 def batches(frame: pl.DataFrame, batch_bytes: int) -> Iterator[pl.DataFrame]:
     """Slices of the frame, in order, that hold at most `batch_bytes` each, or one row that is larger."""
-    ends = _row_bytes(frame).cum_sum()
+    ends = row_bytes(frame).cum_sum()
     start = 0
     while start < frame.height:
         before = ends[start - 1] if start else 0
@@ -112,7 +112,7 @@ def batches(frame: pl.DataFrame, batch_bytes: int) -> Iterator[pl.DataFrame]:
         start = end
 
 
-def _row_bytes(frame: pl.DataFrame) -> pl.Series:
+def row_bytes(frame: pl.DataFrame) -> pl.Series:
     """About what each row holds: 8 bytes a value, and what its strings and lists are made of."""
     import polars as pl
 
