@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME ...] [--pages DIR]`: measures, and writes what it found into `benchmarks/RESULTS.md`.
+"""`python -m benchmarks [NAME ...] [OPTION ...]`: measures, and writes what it found into `benchmarks/RESULTS.md`.
 
 Belongs here: which benchmarks there are. Each gives its part of the page as Markdown.
 """
@@ -17,6 +17,16 @@ def _extraction() -> str:
     return measure()
 
 
+def _data() -> str:
+    from benchmarks.data_stages import main as measure
+
+    options = {
+        "--megabytes": os.environ.get("BENCHMARK_MEGABYTES"),
+        "--datatrove-python": os.environ.get("DATATROVE_PYTHON"),
+    }
+    return measure([part for name, value in options.items() if value for part in (name, value)])
+
+
 def _tokenization() -> str:
     from benchmarks.tokenization import measure
 
@@ -31,6 +41,7 @@ def _training() -> str:
 
 BENCHMARKS: dict[str, Callable[[], str]] = {
     "extraction": _extraction,
+    "data": _data,
     "tokenization": _tokenization,
     "training": _training,
 }
@@ -40,10 +51,16 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which of {', '.join(BENCHMARKS)}; all of them")
     parser.add_argument("--pages", metavar="DIR", help="pages with their gold texts, for the extraction benchmark")
+    parser.add_argument("--megabytes", help="size of the corpus, for the data and tokenization benchmarks")
+    parser.add_argument("--datatrove-python", metavar="PATH", help="Python of an environment that has datatrove")
     options = parser.parse_args(arguments)
     names: list[str] = options.names
-    if options.pages is not None:
-        os.environ["BENCHMARK_PAGES"] = options.pages
+    given = {
+        "BENCHMARK_PAGES": options.pages,
+        "BENCHMARK_MEGABYTES": options.megabytes,
+        "DATATROVE_PYTHON": options.datatrove_python,
+    }
+    os.environ.update({name: value for name, value in given.items() if value})
     unknown = sorted(set(names) - set(BENCHMARKS))
     if unknown:
         sys.exit(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")

@@ -15,8 +15,8 @@ OTHER_RESULT = """
 _first = exact_paragraph_dedup
 
 
-def exact_paragraph_dedup(documents, config, out):
-    return _first(documents, config.model_copy(update={"min_paragraph_chars": 100_000}), out)
+def exact_paragraph_dedup(documents, config, out, **others):
+    return _first(documents, config.model_copy(update={"min_paragraph_chars": 100_000}), out, **others)
 """
 
 

@@ -11,6 +11,7 @@ from marin_assets.artifacts.io_manager import ArtifactIOManager
 from marin_assets.defs import recipes, settings
 from marin_assets.defs.caching import reuse_or_compute
 from marin_assets.defs.descriptions import column_metadata
+from marin_assets.defs.earlier_corpora import earlier_corpora
 from marin_assets.defs.model_preview import model_preview
 from marin_assets.defs.training_progress import observe_training
 from marin_assets.gpt2.config import TrainingConfig
@@ -102,7 +103,10 @@ def duplicate_paragraphs(
         artifacts.store(),
         {"normalized_documents": normalized_documents.content_digest},
         lambda out: exact_paragraph_dedup.exact_paragraph_dedup(
-            normalized_documents, config.of(exact_paragraph_dedup.ExactParagraphDedupConfig), out
+            normalized_documents,
+            config.of(exact_paragraph_dedup.ExactParagraphDedupConfig),
+            out,
+            earlier=earlier_corpora(artifacts.store(), config.dedup_against),
         ),
     )
 

@@ -54,7 +54,7 @@ def reuse_or_compute(
         preview: more metadata, read from small files of the artifact.
     """
     with as_dagster_failure(), _logging_to(context):
-        recipe = asset.recipe("/".join(context.asset_key.path), settings, inputs)
+        recipe = asset.recipe("/".join(context.asset_key.path), settings, inputs, store)
         force = settings.force or FORCE_TAG in context.run.tags
         decision = store.decide(recipe, force=force)
         found = decision.artifact or store.begin(recipe, force=force, resumable=resumable)

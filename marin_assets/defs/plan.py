@@ -60,7 +60,7 @@ def _plan_one(
         return PlannedAsset(asset.name, "open", reason), None
     digests = {name: digest for name, digest in inputs.items() if digest is not None}
     force = bool(getattr(settings, "force", False))
-    decision = store.decide(asset.recipe(asset.name, settings, digests), force=force)
+    decision = store.decide(asset.recipe(asset.name, settings, digests, store), force=force)
     if decision.artifact is None:
         return PlannedAsset(asset.name, "miss", decision.reason), None
     return PlannedAsset(asset.name, "hit", decision.artifact.location), decision.artifact.content_digest

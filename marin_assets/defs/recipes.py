@@ -11,16 +11,24 @@ from typing import Any
 from marin_assets.artifacts.code_version import CodeVersion, code_version
 from marin_assets.artifacts.manifest import Recipe
 from marin_assets.artifacts.stage_config import StageConfig
+from marin_assets.artifacts.store import ArtifactStore
 from marin_assets.defs import settings
+from marin_assets.defs.earlier_corpora import earlier_corpora
 from marin_assets.gpt2.config import TrainingConfig
 from marin_assets.gpt2.initial_weights import digests
+from marin_assets.stages.paragraph_hashes import index_digest
 
 
-def _no_named_inputs(_config: StageConfig) -> Mapping[str, str]:
+def _no_named_inputs(_store: ArtifactStore, _settings: StageConfig) -> Mapping[str, str]:
     return {}
 
 
-def _initial_weights(config: TrainingConfig) -> Mapping[str, str]:
+def _earlier_corpora(store: ArtifactStore, config: settings.DuplicateParagraphsSettings) -> Mapping[str, str]:
+    earlier = earlier_corpora(store, config.dedup_against)
+    return {"dedup_against": index_digest(earlier)} if earlier else {}
+
+
+def _initial_weights(_store: ArtifactStore, config: TrainingConfig) -> Mapping[str, str]:
     return digests(config.init_from)
 
 
@@ -37,15 +45,15 @@ class CachedAsset:
     """Assets that it is made from."""
     sources: tuple[str, ...] = ()
     """What else it is made from: `raw_html`, `tokenizer`."""
-    named_inputs: Callable[[Any], Mapping[str, str]] = _no_named_inputs
-    """Digests, by input name, of what its settings name by path."""
+    named_inputs: Callable[[ArtifactStore, Any], Mapping[str, str]] = _no_named_inputs
+    """Content digests, by input name, of what its settings name by path or fingerprint."""
 
     @cached_property
     def code_version(self) -> CodeVersion:
         """Computed once a process."""
         return code_version(self.module)
 
-    def recipe(self, asset_key: str, config: StageConfig, inputs: Mapping[str, str]) -> Recipe:
+    def recipe(self, asset_key: str, config: StageConfig, inputs: Mapping[str, str], store: ArtifactStore) -> Recipe:
         """The recipe for these settings and these content digests by input name.
 
         Raises:
@@ -60,7 +68,7 @@ class CachedAsset:
             code_version=version.digest,
             libraries=version.libraries,
             config=config.semantic(),
-            inputs={**inputs, **self.named_inputs(config)},
+            inputs={**inputs, **self.named_inputs(store, config)},
         )
 
 
@@ -81,6 +89,7 @@ DUPLICATE_PARAGRAPHS = CachedAsset(
     "marin_assets.stages.exact_paragraph_dedup",
     settings.DuplicateParagraphsSettings,
     assets=("normalized_documents",),
+    named_inputs=_earlier_corpora,
 )
 CONSOLIDATED_DOCUMENTS = CachedAsset(
     "consolidated_documents",

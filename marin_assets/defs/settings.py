@@ -42,6 +42,11 @@ class NormalizedDocumentsSettings(NormalizeConfig, CachedAssetSettings):
 class DuplicateParagraphsSettings(ExactParagraphDedupConfig, CachedAssetSettings):
     """Settings of `duplicate_paragraphs`."""
 
+    dedup_against: Annotated[list[str], OPERATIONAL] = []  # noqa: RUF012 - Pydantic copies it
+    """Earlier `duplicate_paragraphs` whose paragraphs are removed as repeats: fingerprints of artifacts in this store,
+    or folders of artifacts elsewhere (`path/duplicate_paragraphs/FINGERPRINT`, also `s3://…`). What they hold is part
+    of the fingerprint, where they are is not."""
+
 
 class AttributeFilterSettings(AttributeFilter, dg.Config):
     """One filter of `consolidated_documents`."""

@@ -31,7 +31,7 @@ from marin_assets.stages.attribute_filters import (
     documents_that_pass,
     union,
 )
-from marin_assets.stages.cuts import blocks_by_document, remove_spans
+from marin_assets.stages.cuts import Span, blocks_by_document, remove_spans, remove_whole_blocks
 from marin_assets.stages.document_parts import IdRange, check_ranges, read_documents
 from marin_assets.stages.memory_budget import affordable_workers
 from marin_assets.stages.tables import PART_BYTES, Column, batches, write_frame
@@ -50,7 +50,7 @@ COLUMNS = (
     Column(REMOVED_BYTES, "uint32", "UTF-8 bytes that this stage cut out of `text`"),
 )
 """What this stage needs and adds. All other columns of the documents pass through."""
-_BATCH_BYTES = 8 << 20
+_BATCH_BYTES = 2 << 20
 _PART_MEMORY = 3 * PART_BYTES
 """Peak memory of a worker: a part as it came in and as it goes out, and what is in between."""
 
@@ -218,9 +218,16 @@ def _without(text: pl.Series, spans: Spans) -> pl.Series:
         first, last = np.searchsorted(spans.rows, (row, row + len(contents)))
         rows, firsts = np.unique(spans.rows[first:last] - row, return_index=True)
         places = list(zip(spans.starts[first:last].tolist(), spans.ends[first:last].tolist(), strict=True))
-        blocks = blocks_by_document([contents[index] for index in rows])
-        for index, here, (begin, end) in zip(rows, blocks, pairwise([*firsts, last - first]), strict=True):
-            contents[index] = remove_spans(contents[index], places[begin:end], here)
+        others: list[tuple[int, list[Span]]] = []
+        for index, (begin, end) in zip(rows.tolist(), pairwise([*firsts.tolist(), last - first]), strict=True):
+            left = remove_whole_blocks(contents[index], places[begin:end])
+            if left is None:
+                others.append((index, places[begin:end]))
+            else:
+                contents[index] = left
+        blocks = blocks_by_document([contents[index] for index, _ in others])
+        for (index, cut), here in zip(others, blocks, strict=True):
+            contents[index] = remove_spans(contents[index], cut, here)
         pieces.append(pl.Series("text", contents, dtype=pl.Binary).cast(pl.String))
         row += len(contents)
     return pl.concat(pieces)

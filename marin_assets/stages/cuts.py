@@ -50,6 +50,34 @@ def blocks_by_document(texts: Sequence[bytes]) -> list[DocumentBlocks]:
     return [DocumentBlocks(starts[first:last], kinds[first:last]) for first, last in pairwise(bounds)]
 
 
+def remove_whole_blocks(text: bytes, spans: Sequence[Span]) -> bytes | None:
+    """What `remove_spans` gives, only faster; None where it can't tell.
+
+    It can if one empty line stands before and behind each span, and no fence in the text.
+    """
+    # One byte is looked for many times as fast as three.
+    if (b"`" in text and b"```" in text) or (b"~" in text and b"~~~" in text):
+        return None
+    size = len(text)
+    kept: list[bytes] = []
+    position = 0
+    for start, end in spans:
+        if start > position:
+            gap = start - 2
+            if gap <= position or text[gap:start] != b"\n\n" or text.endswith(_WHITE_SPACES, position, gap):
+                return None
+            kept.append(text[position:start])
+        elif start < position:
+            return None
+        if end == size:
+            return b"".join(kept)[:-2]
+        position = end + 2
+        if position == size or text[end:position] != b"\n\n" or text.startswith(_WHITE_SPACES, position):
+            return None
+    kept.append(text[position:])
+    return b"".join(kept)
+
+
 def remove_spans(text: bytes, spans: Sequence[Span], blocks: DocumentBlocks) -> bytes:
     """Cut sorted, disjoint, half-open byte spans that lie on character borders out of a UTF-8 text."""
     kept: list[bytes] = []

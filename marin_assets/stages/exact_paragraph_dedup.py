@@ -9,13 +9,24 @@ the first document that has it keeps all its copies, later documents lose all th
 paragraph deduplication does so.
 
 Output: for each input part a file of the same name with one row for each document, in the same order, so that the two
-can be read side by side; a document without duplicates has an empty list. `report.json` is for people: totals, and the
-most repeated paragraphs. Hashes and positions are grouped, never text (see `repeated_paragraphs`).
+can be read side by side; a document without duplicates has an empty list. `report.md` and `report.json` are for people
+(see `repeats_report`). Hashes and positions are grouped, never text (see `repeated_paragraphs`).
+
+`paragraph_hashes/` holds the hash of each different paragraph. Later corpora can be deduplicated against it: they lose
+every paragraph that it has, as if its corpus came before all of theirs. In a run's config an artifact is named by its
+fingerprint, if it is in the same store, or by its folder:
+
+    ops: {duplicate_paragraphs: {config: {dedup_against: ["s3://crawls/2025/duplicate_paragraphs/4f1c…"]}}}
+
+or, in a notebook, handed over:
+
+    store = ArtifactStore(open_storage("s3://crawls/2025"))
+    exact_paragraph_dedup(documents, config, out, earlier=[store.required("duplicate_paragraphs")])
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import partial
@@ -28,12 +39,12 @@ from pydantic import Field
 from marin_assets.artifacts.stage_config import OPERATIONAL, StageConfig
 from marin_assets.stages.document_parts import IdRange, check_ranges, read_documents
 from marin_assets.stages.memory_budget import affordable_workers
+from marin_assets.stages.paragraph_hashes import Index, open_indexes, write_index
 from marin_assets.stages.paragraphs import Blocks, split_blocks, split_lines
 from marin_assets.stages.repeated_paragraphs import (
     BYTES_PER_PARAGRAPH,
     Bucket,
     Records,
-    RepeatedParagraph,
     Run,
     decide_bucket,
     document_number,
@@ -42,6 +53,7 @@ from marin_assets.stages.repeated_paragraphs import (
     read_range,
     write_run,
 )
+from marin_assets.stages.repeats_report import REPORTED_PARAGRAPHS, write_report
 from marin_assets.stages.tables import PART_BYTES, Column, batches, column_types, write_part
 from marin_assets.workers import map_shards
 
@@ -53,10 +65,7 @@ COLUMNS = (
     Column("id", "string", "id of the document; one row for each, in the order of the documents"),
     Column("dup_spans", "spans", "repeated paragraphs: sorted, disjoint, half-open UTF-8 byte offsets into `text`"),
 )
-REPORT = "report.json"
-REPORTED_PARAGRAPHS = 20
-REPORTED_CHARACTERS = 200
-_BATCH_BYTES = 16 << 20
+_BATCH_BYTES = 2 << 20
 _PART_MEMORY = 2 * PART_BYTES
 """Peak memory of a worker that reads a part, beside its records."""
 
@@ -85,7 +94,11 @@ class ExactParagraphDedupConfig(StageConfig):
 
 @dataclass(frozen=True)
 class ExactParagraphDedupStats:
-    """`rows_in` = `rows_out`; `paragraphs` = `paragraphs_distinct` + `paragraphs_duplicate`, if `within_document`."""
+    """Counts that add up.
+
+    `rows_in` = `rows_out`, and if `within_document`,
+    `paragraphs` = `paragraphs_distinct` - `paragraphs_distinct_in_earlier` + `paragraphs_duplicate`.
+    """
 
     rows_in: int
     rows_out: int
@@ -97,28 +110,37 @@ class ExactParagraphDedupStats:
     """Paragraphs below `min_paragraph_chars`."""
     paragraphs_distinct: int
     """Different paragraphs among those compared."""
+    paragraphs_distinct_in_earlier: int
+    """Those of them that an earlier corpus has."""
     paragraphs_repeated: int
     """Different paragraphs that occur more than once."""
     paragraphs_duplicate: int
     """Spans written."""
+    paragraphs_duplicate_of_earlier: int
+    """Those of them that cover a paragraph of an earlier corpus."""
     text_bytes_in: int
     duplicate_bytes: int
     """Bytes that the spans cover."""
+    duplicate_bytes_of_earlier: int
+    """Those of them that are in paragraphs of an earlier corpus."""
 
 
 def exact_paragraph_dedup(
-    documents: Artifact, config: ExactParagraphDedupConfig, out: ArtifactWriter
+    documents: Artifact, config: ExactParagraphDedupConfig, out: ArtifactWriter, *, earlier: Sequence[Artifact] = ()
 ) -> ExactParagraphDedupStats:
-    """Write the spans of the duplicate paragraphs, and the report.
+    """Write the spans of the duplicate paragraphs, the hashes of all paragraphs, and the report.
 
     Args:
         documents: `part-*.parquet` with the columns `id`, `text`, sorted by `id` within parts and from part to part.
         config: the settings.
-        out: takes one file for each part, of the same name, and `report.json`.
+        out: takes one file for each part, of the same name, `paragraph_hashes/`, `report.md` and `report.json`.
+        earlier: artifacts of this stage, made from earlier corpora, whose paragraphs count as seen.
 
     Raises:
-        InputError: a part lacks a column or a value, or the ids are not in order.
+        InputError: a part lacks a column or a value, or the ids are not in order; an earlier artifact was made with
+            another `unit`, a larger `min_paragraph_chars`, or another version of the index.
     """
+    indexes = open_indexes(earlier, unit=config.unit.value, min_paragraph_chars=config.min_paragraph_chars)
     entries = documents.files("part-*.parquet")
     paths = [documents.path(entry.name) for entry in entries]
     workers = affordable_workers(
@@ -136,7 +158,7 @@ def exact_paragraph_dedup(
     runs = tuple(run for part in parts for run in part.runs)
 
     count = max(1, -(-sum(run.count for run in runs) // records_per_worker)) if runs else 0
-    decide = partial(_decide, runs=runs, buckets=count, config=config, scratch=scratch)
+    decide = partial(_decide, runs=runs, buckets=count, config=config, scratch=scratch, earlier=indexes)
     buckets = list(map_shards(decide, range(count), workers=workers))
 
     write = partial(_write_part, buckets=tuple(bucket.repeats for bucket in buckets))
@@ -156,12 +178,17 @@ def exact_paragraph_dedup(
         paragraphs=sum(part.paragraphs for part in parts),
         paragraphs_too_short=sum(part.too_short for part in parts),
         paragraphs_distinct=sum(bucket.distinct for bucket in buckets),
+        paragraphs_distinct_in_earlier=sum(bucket.distinct_in_earlier for bucket in buckets),
         paragraphs_repeated=sum(bucket.distinct_repeated for bucket in buckets),
         paragraphs_duplicate=sum(part.spans for part in written),
+        paragraphs_duplicate_of_earlier=sum(bucket.copies_in_earlier for bucket in buckets),
         text_bytes_in=sum(part.text_bytes for part in parts),
         duplicate_bytes=sum(part.span_bytes for part in written),
+        duplicate_bytes_of_earlier=sum(bucket.bytes_in_earlier for bucket in buckets),
     )
-    _write_report(out, paths, stats, buckets)
+    hashes = [bucket.hashes for bucket in buckets]
+    write_index(out, hashes, unit=config.unit.value, min_paragraph_chars=config.min_paragraph_chars)
+    write_report(out, paths, asdict(stats), [one for bucket in buckets for one in bucket.most_repeated], indexes)
     out.columns = column_types(COLUMNS)
     return stats
 
@@ -226,11 +253,16 @@ def _long_enough(texts: list[bytes], blocks: Blocks, minimum: int) -> Blocks:
 
 
 def _decide(
-    bucket: int, *, runs: tuple[Run, ...], buckets: int, config: ExactParagraphDedupConfig, scratch: Path
+    bucket: int,
+    *,
+    runs: tuple[Run, ...],
+    buckets: int,
+    config: ExactParagraphDedupConfig,
+    scratch: Path,
+    earlier: tuple[Index, ...],
 ) -> Bucket:
-    target = scratch / f"bucket-{bucket:05d}.repeats.npy"
     within_document, most = config.within_document, REPORTED_PARAGRAPHS
-    return decide_bucket(runs, bucket, buckets, target, within_document=within_document, most=most)
+    return decide_bucket(runs, bucket, buckets, scratch, within_document=within_document, most=most, earlier=earlier)
 
 
 @dataclass(frozen=True)
@@ -265,29 +297,3 @@ def _write_part(target: _Target, *, buckets: tuple[Path, ...]) -> _Written:
     frame = ids.join(lists, on="row", how="left", maintain_order="left").with_columns(pl.col("dup_spans").fill_null([]))
     write_part(target.path, frame, COLUMNS)
     return _Written(lists.height, spans.height, int((spans["end"] - spans["start"]).cast(pl.UInt64).sum()))
-
-
-def _write_report(
-    out: ArtifactWriter, paths: list[Path], stats: ExactParagraphDedupStats, buckets: list[Bucket]
-) -> None:
-    ranked = sorted((one for bucket in buckets for one in bucket.most_repeated), key=lambda one: one.rank)
-    report = {
-        "totals": asdict(stats),
-        "most_repeated": [_described(paths[one.part], one) for one in ranked[:REPORTED_PARAGRAPHS]],
-    }
-    path = out.path(REPORT)
-    path.write_text(json.dumps(report, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    out.add(REPORT)
-
-
-def _described(path: Path, paragraph: RepeatedParagraph) -> dict[str, str | int]:
-    import polars as pl
-
-    row = pl.scan_parquet(path).select("id", "text").slice(paragraph.row, 1).collect()
-    content = row["text"][0].encode()[paragraph.start : paragraph.start + paragraph.bytes].decode()
-    return {
-        "copies": paragraph.copies,
-        "bytes": paragraph.bytes,
-        "begins": content[:REPORTED_CHARACTERS],
-        "first_id": row["id"][0],
-    }

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from marin_assets.stages.tables import row_bytes
+
 if TYPE_CHECKING:
     import polars as pl
 
-_BATCH_ROWS = 1024
+_BATCH_BYTES = 256 << 10
+"""A bucket's rows hold on to whole record batches, in every run that has some of them: so these are small."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ def write_run(path: Path, frame: pl.DataFrame, bucket: pl.Expr, buckets: int) ->
     numbers = frame.select(bucket.alias("bucket"))["bucket"]
     sizes = np.bincount(numbers.to_numpy(), minlength=buckets)
     ordered = frame[numbers.arg_sort()] if buckets > 1 else frame
-    ordered.write_ipc(path, compression="uncompressed", record_batch_size=_BATCH_ROWS)
+    rows = max(1, _BATCH_BYTES * frame.height // max(1, int(row_bytes(frame).sum())))
+    ordered.write_ipc(path, compression="uncompressed", record_batch_size=rows)
     return Run(path, (0, *np.cumsum(sizes).tolist()))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from marin_assets.stages.tables import Column, polars_schema, row_bytes, rows_per_group, write_part
+from marin_assets.stages.tables import ZSTD_LEVEL, Column, polars_schema, row_bytes, rows_per_group, write_part
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,6 +52,7 @@ class PartWriter:
         pl.scan_parquet(self._batches, glob=False).sink_parquet(
             self._path,
             compression="zstd",
+            compression_level=ZSTD_LEVEL,
             row_group_size=rows_per_group(pl.concat(self._sizes)),
             statistics=True,
             maintain_order=True,

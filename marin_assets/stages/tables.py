@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ROW_GROUP_BYTES = 64 << 20
 PART_BYTES = 256 << 20
+ZSTD_LEVEL = 1
+"""Level 3 takes twice the time for files that are a seventh smaller."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
     held in memory, nor on the number of threads.
     """
     rows = rows_per_group(row_bytes(frame))
-    frame.rechunk().write_parquet(path, compression="zstd", row_group_size=rows, statistics=True)
+    frame.rechunk().write_parquet(path, compression="zstd", compression_level=ZSTD_LEVEL, row_group_size=rows)
 
 
 def rows_per_group(row_bytes: pl.Series) -> int:

@@ -205,6 +205,8 @@ def test_a_missing_upstream_artifact_says_what_to_materialize(instance: dg.Dagst
     assert "Materialize number first" in failure(failed)
 
 
-def test_an_asset_names_every_input_of_its_recipe() -> None:
+def test_an_asset_names_every_input_of_its_recipe(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is made from"):
-        DOUBLE.recipe("double", CachedAssetSettings(), {"something_else": "0"})
+        DOUBLE.recipe(
+            "double", CachedAssetSettings(), {"something_else": "0"}, ArtifactStore(open_storage(str(tmp_path)))
+        )

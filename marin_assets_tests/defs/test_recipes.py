@@ -5,13 +5,16 @@ from pathlib import Path
 from safetensors.torch import save_file
 from torch import ones, zeros
 
+from marin_assets.artifacts.storage import open_storage
+from marin_assets.artifacts.store import ArtifactStore
 from marin_assets.defs.recipes import GPT2_MODEL
 from marin_assets.defs.settings import Gpt2ModelSettings
 
 
 def fingerprint(init_from: str) -> str:
     settings = Gpt2ModelSettings.model_validate({"init_from": init_from})
-    return GPT2_MODEL.recipe("gpt2_model", settings, {"token_cache": "digest"}).fingerprint
+    store = ArtifactStore(open_storage("unused"))
+    return GPT2_MODEL.recipe("gpt2_model", settings, {"token_cache": "digest"}, store).fingerprint
 
 
 def model(directory: Path, value: float) -> str:

@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_assets.stages.cuts import blocks_by_document, remove_spans
+from marin_assets.stages.cuts import Span, blocks_by_document, remove_spans, remove_whole_blocks
 from marin_assets_tests.stages import reference
+
+
+def both(text: bytes, spans: list[Span]) -> str:
+    """The text without the spans; the fast path, where it can go, agrees."""
+    left = remove_spans(text, spans, blocks_by_document([text])[0])
+    assert remove_whole_blocks(text, spans) in {None, left}
+    return left.decode()
 
 
 def cut(marked: str) -> str:
@@ -15,7 +22,7 @@ def cut(marked: str) -> str:
         if index % 2:
             spans.append((len(text), len(text) + len(piece.encode())))
         text += piece.encode()
-    return remove_spans(text, spans, blocks_by_document([text])[0]).decode()
+    return both(text, spans)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +73,26 @@ def test_a_cut(marked: str, left: str) -> None:
     assert cut(marked) == left
 
 
+def test_most_cuts_of_paragraphs_are_fast() -> None:
+    assert remove_whole_blocks(b"X\n\nA\n\nX\n\nY\n\nB\n\nX", [(0, 1), (6, 7), (9, 10), (15, 16)]) == b"A\n\nB"
+    assert remove_whole_blocks(b"A\n\nX", [(0, 4)]) == b""
+    assert remove_whole_blocks(b"A\n\nX\nB", [(3, 4)]) is None
+    assert remove_whole_blocks(b"```\nA\n\nX\n\nB\n```", [(7, 8)]) is None
+
+
+spaced_texts = st.lists(st.sampled_from(["a", "é\u3000", "\u3000é", "b\nc", "# H", "", " d", "漢"]), max_size=8).map(
+    "\n\n".join
+)
+
+
+@settings(deadline=None, max_examples=200)
+@given(spaced_texts, st.data())
+def test_the_fast_path_agrees(text: str, data: st.DataObject) -> None:
+    found = reference.blocks(text)
+    gone = data.draw(st.lists(st.booleans(), min_size=len(found), max_size=len(found)))
+    both(text.encode(), [(block.start, block.end) for block, goes in zip(found, gone, strict=True) if goes])
+
+
 @settings(deadline=None, max_examples=400)
 @given(reference.markdown_texts, st.data())
 def test_cutting_blocks_equals_the_reference(text: str, data: st.DataObject) -> None:
@@ -73,7 +100,7 @@ def test_cutting_blocks_equals_the_reference(text: str, data: st.DataObject) -> 
     gone = data.draw(st.lists(st.booleans(), min_size=len(found), max_size=len(found)))
     spans = [(block.start, block.end) for block, goes in zip(found, gone, strict=True) if goes]
     content = text.encode()
-    left = remove_spans(content, spans, blocks_by_document([content])[0]).decode()
+    left = both(content, spans)
     if len(spans) == len(found) > 0:
         assert reference.blank(left)
     else:
@@ -89,7 +116,7 @@ def test_cutting_lines_leaves_all_other_lines_and_no_more_blank_lines_in_a_row(t
     gone = data.draw(st.lists(st.booleans(), min_size=len(found), max_size=len(found)))
     spans = [(block.start, block.end) for block, goes in zip(found, gone, strict=True) if goes]
     content = text.encode()
-    left = remove_spans(content, spans, blocks_by_document([content])[0]).decode()
+    left = both(content, spans)
     kept = [block.content for block, goes in zip(found, gone, strict=True) if not goes]
     assert [block.content for block in reference.lines_as_blocks(left)] == kept
     if kept and "`" not in text and "~" not in text:
@@ -111,7 +138,7 @@ def test_any_spans_cut_at_least_themselves_and_only_white_space_beside(text: str
     offsets = [len(text[:place].encode()) for place in places]
     spans = list(zip(offsets[::2], offsets[1::2], strict=False))
     content = text.encode()
-    left = remove_spans(content, spans, blocks_by_document([content])[0]).decode()
+    left = both(content, spans)
     plain = "".join(
         text[start:end]
         for start, end in zip([0, *places[1::2]], [*places[: len(spans) * 2 : 2], len(text)], strict=False)
