@@ -3,6 +3,7 @@
 Belongs here: arguments, and how results are shown in a terminal. Does not: the work.
 """
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,12 +17,13 @@ from marin_assets import environment
 from marin_assets.artifacts.artifact import Artifact
 from marin_assets.artifacts.storage import open_storage
 from marin_assets.artifacts.store import ArtifactStore
-from marin_assets.errors import DamagedArtifactError, MarinAssetsError, SettingsError
+from marin_assets.errors import DamagedArtifactError, InputError, MarinAssetsError, SettingsError
 
 if TYPE_CHECKING:
     from marin_assets.gpt2.text_evaluation import TextEvaluation
 
-console = Console()
+# What is piped into a file or another program is not cut at the width of a terminal.
+console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 1000)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -68,15 +70,19 @@ def summary() -> None:
 def verify(assets: tuple[str, ...]) -> None:
     """Read every file of every artifact (or of the named assets) and compare it with its digest."""
     store = _store()
-    damaged = 0
-    for artifact in _artifacts(store, assets):
+    artifacts, damaged = _artifacts(store, assets)
+    for artifact in artifacts:
         for entry in artifact.manifest.files:
             try:
                 artifact.fetch(entry)
             except DamagedArtifactError as error:
-                damaged += 1
-                console.print(f"[red]damaged[/] {error}", soft_wrap=True)
-    console.print("every file is as it was published" if not damaged else f"{damaged} files are damaged")
+                damaged.append(str(error))
+    for fault in damaged:
+        console.print(f"[red]damaged[/] {escape(fault)}", soft_wrap=True, highlight=False)
+    if not artifacts and not damaged:
+        raise InputError(f"there are no artifacts in {store.storage.location('')}. Set MARIN_PREFIX to the store.")
+    files = sum(len(artifact.manifest.files) for artifact in artifacts)
+    console.print(f"{len(artifacts):,} artifacts with {files:,} files read, {len(damaged):,} damaged")
     sys.exit(1 if damaged else 0)
 
 
@@ -185,14 +191,16 @@ def _store() -> ArtifactStore:
     return ArtifactStore(open_storage(environment.PREFIX.value))
 
 
-def _artifacts(store: ArtifactStore, assets: tuple[str, ...]) -> list[Artifact]:
+def _artifacts(store: ArtifactStore, assets: tuple[str, ...]) -> tuple[list[Artifact], list[str]]:
+    """All artifacts of the named assets, or of all; and those that cannot be read."""
     from marin_assets.defs.recipes import CACHED_ASSETS
 
     names = [asset.name for asset in CACHED_ASSETS]
     unknown = sorted(set(assets) - set(names))
     if unknown:
         raise SettingsError(f"there is no asset {unknown[0]!r}; there are {', '.join(names)}")
-    return [artifact for name in assets or names for artifact in store.artifacts(name)]
+    found = [store.artifacts(name) for name in assets or names]
+    return [one for artifacts, _ in found for one in artifacts], [fault for _, faults in found for fault in faults]
 
 
 def main() -> None:

@@ -29,6 +29,10 @@ class LeaseLostError(MarinAssetsError):
     """Another process took over the fingerprint that this one was computing; nothing was published."""
 
 
+class StaleCodeError(MarinAssetsError):
+    """Code was edited while it ran."""
+
+
 class TrainingError(MarinAssetsError):
     """Training cannot start or go on."""
 

@@ -11,6 +11,7 @@ import dagster as dg
 from pydantic import Field
 
 from marin_assets.artifacts.download_cache import default_cache
+from marin_assets.artifacts.io_manager import as_dagster_failure
 from marin_assets.stages.raw_html import RawHtml, raw_html
 from marin_assets.stages.tokenizer_file import TokenizerFile, tokenizer_file
 
@@ -33,7 +34,8 @@ class HtmlSource(dg.ConfigurableResource):
 
     def pages(self) -> RawHtml:
         """List the input files with their digests."""
-        return raw_html(Path(self.input), remember=Path(self.remember))
+        with as_dagster_failure():
+            return raw_html(Path(self.input), remember=Path(self.remember))
 
 
 class Tokenizer(dg.ConfigurableResource):
@@ -46,7 +48,8 @@ class Tokenizer(dg.ConfigurableResource):
 
     def file(self) -> TokenizerFile:
         """The tokenizer's file and its digest."""
-        return tokenizer_file(self.tokenizer)
+        with as_dagster_failure():
+            return tokenizer_file(self.tokenizer)
 
 
 class Gpt2Trainer(dg.ConfigurableResource):

@@ -116,3 +116,39 @@ def test_one_asset_in_the_middle_alone(project: Project, driver: Driver) -> None
     assert driver.run(alone) == {"duplicate_paragraphs": Outcome("hit")}
     project.append(DEDUP, f"{SAME_RESULT}\n_AND_ONE_MORE = 2")
     assert driver.run(alone) == {"duplicate_paragraphs": Outcome("miss", "code changed")}
+
+
+EDITS_ITSELF = """
+_first = exact_paragraph_dedup
+
+
+def exact_paragraph_dedup(documents, config, out, **more):
+    with open(__file__, "a") as code:
+        code.write("EDITED_WHILE_IT_RAN = True\\n")
+    return _first(documents, config, out, **more)
+"""
+
+
+def test_code_that_is_edited_while_it_runs_publishes_nothing(project: Project, driver: Driver) -> None:
+    project.append(DEDUP, EDITS_ITSELF)
+    before = project.artifact("duplicate_paragraphs")
+
+    with pytest.raises(AssertionError, match="edited after the run had begun"):
+        driver.run()
+
+    assert project.artifact("duplicate_paragraphs") == before
+
+
+def test_a_wrong_setting_of_the_last_asset_is_told_before_the_first_is_made(project: Project, driver: Driver) -> None:
+    config = {
+        "ops": {
+            "markdown_documents": {"config": {"include_links": True}},
+            "gpt2_model": {"config": {"heads": 3}},
+        }
+    }
+    before = project.artifact("markdown_documents")
+
+    with pytest.raises(AssertionError, match="hidden_size 32 does not split into 3 heads"):
+        driver.run(config=config)
+
+    assert project.artifact("markdown_documents") == before

@@ -135,6 +135,13 @@ def test_verify_finds_a_byte_that_was_changed_in_place(project: Project) -> None
     assert str(path) in finished.stdout
 
 
+def test_verify_of_a_store_without_artifacts_is_an_error(project: Project, tmp_path: Path) -> None:
+    finished = command(project, "verify", environment={"MARIN_PREFIX": str(tmp_path)})
+
+    assert finished.returncode == 1
+    assert "no artifacts" in finished.stderr
+
+
 def test_verify_refuses_an_unknown_asset(project: Project) -> None:
     finished = command(project, "verify", "normalised_documents")
 

@@ -6,15 +6,17 @@ find out: modules are read as text.
 
 import ast
 import hashlib
+import importlib
 import importlib.metadata
 import importlib.util
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from marin_assets.artifacts.manifest import digest_of_json
+from marin_assets.errors import StaleCodeError
 
 PACKAGE = "marin_assets"
 
@@ -40,6 +42,27 @@ class CodeVersion:
     """Hash of the first-party modules, 32 hex digits."""
     libraries: dict[str, str]
     """Version by name of each library that these modules import."""
+    modules: tuple[str, ...]
+    """Names of the modules."""
+
+    def load(self) -> None:
+        """Import every one of the modules.
+
+        Raises:
+            StaleCodeError: they are not the code of this version any more.
+        """
+        for name in self.modules:
+            importlib.import_module(name)
+        self.check()
+
+    def check(self) -> None:
+        """Raise `StaleCodeError` if the modules' files say something else than when the version was computed."""
+        _read.cache_clear()
+        if _digest(self.modules) != self.digest:
+            raise StaleCodeError(
+                "code of this asset was edited after the run had begun, so its result belongs to no one version. "
+                "Nothing was published; run again."
+            )
 
     def __str__(self) -> str:
         return digest_of_json([self.digest, dict(self.libraries)])[:16]
@@ -50,10 +73,14 @@ def code_version(module: str) -> CodeVersion:
 
     Comments, docstrings, layout and imports that only type checkers see do not count.
     """
-    modules = sorted(_reachable(module))
-    digest = hashlib.sha256("".join(f"{name}={_read(name).digest};" for name in modules).encode()).hexdigest()[:32]
+    modules = tuple(sorted(_reachable(module)))
     imported = sorted({library for name in modules for library in _read(name).libraries} - _NEUTRAL_LIBRARIES)
-    return CodeVersion(digest, {name: version for name in imported if (version := _version(name))})
+    versions = {name: version for name in imported if (version := _version(name))}
+    return CodeVersion(_digest(modules), versions, modules)
+
+
+def _digest(modules: Iterable[str]) -> str:
+    return hashlib.sha256("".join(f"{name}={_read(name).digest};" for name in modules).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,8 @@ def as_dagster_failure() -> Iterator[None]:
     try:
         yield
     except MarinAssetsError as error:
-        raise dg.Failure(description=str(error), allow_retries=False) from error
+        # The message says it all: with the cause, Dagster would print the same traceback twice around it.
+        raise dg.Failure(description=str(error), allow_retries=False) from None
 
 
 @functools.cache

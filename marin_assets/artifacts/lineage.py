@@ -22,7 +22,7 @@ def ancestors(store: ArtifactStore, manifest: Manifest) -> tuple[Manifest, ...]:
 
     def visit(descendant: Manifest) -> None:
         for name, digest in descendant.recipe.inputs.items():
-            made = [one.manifest for one in store.artifacts(name) if one.content_digest == digest]
+            made = [one.manifest for one in store.artifacts(name)[0] if one.content_digest == digest]
             if made and name not in found:
                 visit(made[-1])
                 found[name] = made[-1]

@@ -5,6 +5,7 @@ Belongs here: paths, renames, fsync, locks by `flock`. Layout below the root:
 `<asset key>/.leases/<fingerprint>`.
 """
 
+import errno
 import fcntl
 import logging
 import os
@@ -201,7 +202,8 @@ def _lock(path: Path) -> int:
 
 def _try_to_lock(path: Path) -> int | None:
     """Open and lock a file that is surely still at its path, or return None where another holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    with _explained(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_same_file(path, descriptor):
@@ -232,6 +234,20 @@ def _explained(path: Path) -> Iterator[None]:
         raise StorageError(
             f"cannot write {error.filename or path}: {error.strerror}. Free space there, or set MARIN_PREFIX to a "
             "folder that you may write to."
+        ) from error
+
+
+@contextmanager
+def full_disk_explained(folder: Path) -> Iterator[None]:
+    """Libraries report a full disk each in its own class; say which disk it is."""
+    try:
+        yield
+    except Exception as error:
+        if os.strerror(errno.ENOSPC) not in str(error):
+            raise
+        raise StorageError(
+            f"the disk of {folder} is full. Free space there, or set MARIN_PREFIX to a folder on another disk; what "
+            "was published before stays good."
         ) from error
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from marin_assets.artifacts.manifest import FileEntry, Manifest
 from marin_assets.artifacts.s3_options import S3Options
+from marin_assets.errors import SettingsError
 
 
 class Lease(Protocol):
@@ -80,6 +81,9 @@ class Storage(Protocol):
 def open_storage(root: str, *, cache: Path | None = None, s3: S3Options | None = None) -> Storage:
     """The storage for a local path or an `s3://bucket/prefix`.
 
+    Raises:
+        SettingsError: the path is that of a file.
+
     Args:
         root: local path, or S3 URI.
         cache: local folder for what is downloaded from S3 and staged for it; by default in the user's cache folder.
@@ -91,4 +95,7 @@ def open_storage(root: str, *, cache: Path | None = None, s3: S3Options | None =
         return S3Storage.open(root, cache=cache, options=s3 or S3Options.from_environment())
     from marin_assets.artifacts.local_storage import LocalStorage
 
-    return LocalStorage(Path(root).expanduser().absolute())
+    folder = Path(root).expanduser().absolute()
+    if folder.exists() and not folder.is_dir():
+        raise SettingsError(f"{folder} is a file. Set MARIN_PREFIX to a folder, or to s3://bucket/prefix.")
+    return LocalStorage(folder)

@@ -90,16 +90,16 @@ class ArtifactStore:
         return None if manifest is None else self._handle(manifest)
 
     def latest(self, asset_key: str) -> Artifact | None:
-        """The artifact that was published or reused last."""
+        """The artifact that was published or reused last; where nothing says which that is, the newest."""
         data = self.storage.read(f"{asset_key}/latest.json")
-        if data is None:
-            return None
-        try:
-            fingerprint = _Latest.model_validate_json(data).fingerprint
-        except ValidationError:
-            logger.warning("%s cannot be read; it is ignored", self.storage.location(f"{asset_key}/latest.json"))
-            return None
-        return self.artifact(asset_key, fingerprint)
+        if data is not None:
+            try:
+                return self.artifact(asset_key, _Latest.model_validate_json(data).fingerprint)
+            except ValidationError:
+                place = self.storage.location(f"{asset_key}/latest.json")
+                logger.warning("%s cannot be read; the newest artifact is taken", place)
+        found, _ = self.artifacts(asset_key)
+        return found[-1] if found else None
 
     def required(self, asset_key: str, fingerprint: str | None = None) -> Artifact:
         """The artifact with this fingerprint, or the latest. Raises `InputError` where there is none."""
@@ -111,11 +111,17 @@ class ArtifactStore:
             )
         return found
 
-    def artifacts(self, asset_key: str) -> list[Artifact]:
-        """Every artifact of an asset whose manifest can be read, oldest first."""
-        manifests = [self._manifest(directory)[0] for directory in self.storage.directories(asset_key)]
-        readable = sorted((one for one in manifests if one is not None), key=lambda one: one.created_at)
-        return [self._handle(manifest) for manifest in readable]
+    def artifacts(self, asset_key: str) -> tuple[list[Artifact], list[str]]:
+        """Every artifact of an asset, oldest first, and what is wrong with those whose manifest cannot be read."""
+        readable, faults = [], []
+        for directory in self.storage.directories(asset_key):
+            manifest, fault = self._manifest(directory)
+            if manifest is not None:
+                readable.append(manifest)
+            elif fault:
+                faults.append(f"{self.storage.location(directory)}: {fault}")
+        readable.sort(key=lambda one: one.created_at)
+        return [self._handle(manifest) for manifest in readable], sorted(faults)
 
     def point_to(self, artifact: Artifact) -> None:
         """Make an artifact the latest of its asset."""
@@ -197,7 +203,8 @@ class ArtifactStore:
         try:
             manifest = Manifest.model_validate_json(data)
         except ValidationError as error:
-            return None, f"manifest damaged: {error.errors()[0]['msg']}"
+            first = error.errors()[0]
+            return None, f"manifest damaged: {' '.join([*map(str, first['loc']), first['msg']])}"
         if manifest.format_version != FORMAT_VERSION:
             return None, f"manifest has format {manifest.format_version}, this program reads {FORMAT_VERSION}"
         if manifest.fingerprint != directory.rsplit("/", 1)[1] or manifest.recipe.fingerprint != manifest.fingerprint:
@@ -225,9 +232,13 @@ def differences(old: Recipe, new: Recipe) -> tuple[str, ...]:
         for name in _changed(old.libraries, new.libraries)
     ]
     code = ["code changed"] if old.code_version != new.code_version else []
-    settings = [f"config changed: {name}" for name in _changed(old.config, new.config)]
-    inputs = [f"input changed: {name}" for name in _changed(old.inputs, new.inputs)]
-    return (*code, *libraries, *settings, *inputs)
+    settings, inputs = _changed(old.config, new.config), _changed(old.inputs, new.inputs)
+    return (
+        *code,
+        *libraries,
+        *([f"config changed: {', '.join(settings)}"] if settings else []),
+        *([f"input changed: {', '.join(inputs)}"] if inputs else []),
+    )
 
 
 def _changed(old: dict[str, JsonValue] | dict[str, str], new: dict[str, JsonValue] | dict[str, str]) -> list[str]:

@@ -16,10 +16,13 @@ from pydantic import TypeAdapter
 from marin_assets.artifacts.artifact import Artifact
 from marin_assets.artifacts.artifact_writer import ArtifactWriter
 from marin_assets.artifacts.io_manager import as_dagster_failure
+from marin_assets.artifacts.local_storage import full_disk_explained
 from marin_assets.artifacts.metadata import CACHE, REASON, of_artifact
 from marin_assets.artifacts.store import ArtifactStore, Build
 from marin_assets.defs.recipes import CachedAsset
+from marin_assets.defs.run_config import check_all_settings
 from marin_assets.defs.settings import CachedAssetSettings
+from marin_assets.errors import StaleCodeError, StorageError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -54,20 +57,25 @@ def reuse_or_compute(
         preview: more metadata, read from small files of the artifact.
     """
     with as_dagster_failure(), _logging_to(context):
+        check_all_settings(context.run.run_config)
         recipe = asset.recipe("/".join(context.asset_key.path), settings, inputs, store)
         force = settings.force or FORCE_TAG in context.run.tags
         decision = store.decide(recipe, force=force)
         found = decision.artifact or store.begin(recipe, force=force, resumable=resumable)
         if isinstance(found, Artifact):
             return _hit(context, store, found, preview)
-        return _computed(context, store, found, compute, preview, keep=resumable)
+        return _computed(context, asset, store, found, compute, preview, keep=resumable)
 
 
 def _hit(
     context: dg.AssetExecutionContext, store: ArtifactStore, artifact: Artifact, preview: Preview | None
 ) -> dg.MaterializeResult:
-    store.point_to(artifact)
     context.log.info("cache hit: %s", artifact.location)
+    try:
+        store.point_to(artifact)
+    except StorageError as error:
+        # A store that can be read only serves hits all the same.
+        context.log.warning("%s is not noted as the latest: %s", artifact.location, error)
     return dg.MaterializeResult(
         data_version=dg.DataVersion(artifact.content_digest),
         metadata={CACHE: "hit", **of_artifact(artifact), **_shown(preview, artifact.path)},
@@ -76,6 +84,7 @@ def _hit(
 
 def _computed(
     context: dg.AssetExecutionContext,
+    asset: CachedAsset,
     store: ArtifactStore,
     build: Build,
     compute: "Callable[[ArtifactWriter], DataclassInstance]",
@@ -85,8 +94,16 @@ def _computed(
 ) -> dg.MaterializeResult:
     context.log.info("cache miss: %s", build.reason)
     try:
-        stats = compute(build.out)
+        asset.code_version.load()
+        with full_disk_explained(build.out.directory):
+            stats = compute(build.out)
+        if not keep:
+            # Worker processes import on their own, up to the end; what is resumable runs on what was loaded above.
+            asset.code_version.check()
         shown = _shown(preview, build.out.path)
+    except StaleCodeError:
+        store.abandon(build, keep=False)
+        raise
     except BaseException:
         store.abandon(build, keep=keep)
         raise

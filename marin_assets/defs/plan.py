@@ -6,10 +6,11 @@ Belongs here: walking the recipes in order with the content digests that are kno
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from marin_assets.artifacts.store import ArtifactStore
 from marin_assets.defs.recipes import CACHED_ASSETS, CachedAsset
+from marin_assets.defs.run_config import checked_settings
 from marin_assets.errors import SettingsError
 
 
@@ -47,12 +48,7 @@ def _plan_one(
     store: ArtifactStore, asset: CachedAsset, known: Mapping[str, str | None], config: Mapping[str, JsonValue]
 ) -> tuple[PlannedAsset, str | None]:
     """The outcome, and the content digest where the artifact would be reused."""
-    try:
-        settings = asset.settings.model_validate(dict(config))
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"]))
-        raise SettingsError(f"setting {field!r} of {asset.name}: {first['msg']}") from error
+    settings = checked_settings(asset, config)
     inputs = {name: known[name] for name in (*asset.assets, *asset.sources)}
     waiting_for = [name for name, digest in inputs.items() if digest is None]
     if waiting_for:

@@ -1,13 +1,17 @@
-"""A run config file, as Dagster reads it, for commands that look at a run without running it.
+"""A run's config: read from a file as Dagster reads it, and checked as a whole before anything is computed.
 
-Belongs here: the file's shape. Does not: the settings, which each asset checks itself.
+Belongs here: the shape of a run config, and errors that name a setting. Does not: the settings themselves.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
 from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
 
+from marin_assets.artifacts.stage_config import StageConfig
+from marin_assets.defs.recipes import CACHED_ASSETS, CachedAsset
 from marin_assets.errors import SettingsError
 
 
@@ -45,3 +49,40 @@ def read_run_config(path: Path | None) -> RunConfigFile:
         raise SettingsError(
             f"{path} is no run config: expected `ops: {{asset: {{config: {{...}}}}}}`: {error}"
         ) from error
+
+
+def checked_settings(asset: CachedAsset, config: Mapping[str, JsonValue]) -> StageConfig:
+    """The settings of one asset.
+
+    Raises:
+        SettingsError: a setting is unknown or not as it must be; the message names it and the asset.
+    """
+    try:
+        return asset.settings.model_validate(dict(config))
+    except ValidationError as error:
+        raise SettingsError(" ".join(_words(asset, one) for one in error.errors())) from error
+
+
+def check_all_settings(run_config: Mapping[str, object]) -> None:
+    """Check the settings of all assets of a run, so that a mistake in the last one is told before the first is made.
+
+    Raises:
+        SettingsError: as `checked_settings`.
+    """
+    run = RunConfigFile.model_validate(run_config)
+    for asset in CACHED_ASSETS:
+        config = run.settings.get(asset.name, {})
+        # Dagster itself fills in what a setting takes from the environment, when the asset's turn comes.
+        if not any(isinstance(value, dict) and value.keys() == {"env"} for value in config.values()):
+            checked_settings(asset, config)
+
+
+def _words(asset: CachedAsset, error: ErrorDetails) -> str:
+    message = error["msg"].removeprefix("Value error, ")
+    if not error["loc"]:
+        return f"settings of {asset.name}: {message}."
+    name = ".".join(map(str, error["loc"]))
+    if error["type"] == "extra_forbidden":
+        known = ", ".join(sorted(asset.settings.model_fields))
+        return f"{asset.name} has no setting {name!r}; it has {known}."
+    return f"setting {name!r} of {asset.name} is {error['input']!r}: {message}."

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from marin_assets.artifacts import code_version as module
+from marin_assets.errors import StaleCodeError
 
 Write = Callable[..., str]
 
@@ -117,3 +118,16 @@ def test_versions_of_imported_libraries_count(version: Write, monkeypatch: pytes
 def test_a_module_without_source_is_named() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_stage"):
         module.code_version("marin_assets.no_such_stage")
+
+
+def test_code_that_was_edited_since_is_refused(version: Write) -> None:
+    version()
+    before = module.code_version("marin_assets_sample.stage")
+    before.load()
+
+    version(STAGE.replace("# A comment.", "# Another."))
+    before.check()
+    version(helper=HELPER.replace("2 * x", "3 * x"))
+
+    with pytest.raises(StaleCodeError, match="run again"):
+        before.check()

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from marin_assets.artifacts.artifact_writer import ArtifactWriter
-from marin_assets.artifacts.local_storage import LocalStorage
+from marin_assets.artifacts.local_storage import LocalStorage, full_disk_explained
 from marin_assets.artifacts.manifest import Manifest
 from marin_assets.artifacts.storage import open_storage
 from marin_assets.artifacts.store import ArtifactStore
-from marin_assets.errors import LeaseLostError, StorageError
+from marin_assets.errors import LeaseLostError, SettingsError, StorageError
 from marin_assets_tests.artifacts.sites import begun, published, recipe, write_files
 
 FILES = {"part-0": b"zero", "deep/er/part-1": b"one"}
@@ -149,3 +149,21 @@ def test_files_are_readable_by_others_as_the_umask_allows(storage: LocalStorage,
 def test_a_stage_cannot_write_outside_its_artifact(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="must be a relative path below the artifact"):
         ArtifactWriter(tmp_path).path(name)
+
+
+def test_a_full_disk_is_named_whoever_met_it(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match=r"is full\. Free space"), full_disk_explained(tmp_path):
+        Path("/dev/full").write_bytes(b"x")
+
+
+def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), full_disk_explained(tmp_path):
+        raise ZeroDivisionError
+
+
+def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+
+    with pytest.raises(SettingsError, match=r"is a file\. Set MARIN_PREFIX"):
+        open_storage(str(path))

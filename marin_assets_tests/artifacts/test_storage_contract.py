@@ -71,7 +71,7 @@ def test_nothing_is_visible_before_it_is_published(store: ArtifactStore, elsewhe
     build = begun(store)
     write_files(build.out, FILES)
     assert elsewhere.artifact("pages", recipe().fingerprint) is None
-    assert elsewhere.artifacts("pages") == []
+    assert elsewhere.artifacts("pages") == ([], [])
     store.publish(build)
     assert elsewhere.artifact("pages", recipe().fingerprint) is not None
 

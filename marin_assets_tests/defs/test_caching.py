@@ -12,12 +12,13 @@ import pytest
 from marin_assets.artifacts.artifact import Artifact
 from marin_assets.artifacts.artifact_writer import ArtifactWriter
 from marin_assets.artifacts.io_manager import ArtifactIOManager
+from marin_assets.artifacts.local_storage import LocalStorage
 from marin_assets.artifacts.storage import open_storage
 from marin_assets.artifacts.store import ArtifactStore
 from marin_assets.defs.caching import reuse_or_compute
 from marin_assets.defs.recipes import CachedAsset
 from marin_assets.defs.settings import CachedAssetSettings
-from marin_assets.errors import InputError
+from marin_assets.errors import InputError, StorageError
 
 THIS_MODULE = "marin_assets.stages.tables"
 
@@ -149,6 +150,22 @@ def test_a_reused_artifact_becomes_the_latest(instance: dg.DagsterInstance, tmp_
     assert cache(back, "number") == "hit"
     assert _read(latest(tmp_path, "number")) == 1
     assert _read(latest(tmp_path, "double")) == 2
+
+
+def test_a_store_that_cannot_be_written_serves_hits(
+    instance: dg.DagsterInstance, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(instance, tmp_path, {"number": 1})
+    run(instance, tmp_path, {"number": 5})
+
+    def refuse(_storage: LocalStorage, key: str, _data: bytes) -> None:
+        raise StorageError(f"cannot write {key}: Read-only file system")
+
+    monkeypatch.setattr(LocalStorage, "write", refuse)
+    back = run(instance, tmp_path, {"number": 1})
+
+    assert back.success
+    assert cache(back, "number") == "hit"
 
 
 def test_a_run_reads_what_its_own_steps_made_though_another_run_went_by(
