@@ -127,10 +127,6 @@ class TrainingConfig(StageConfig):
     tensorboard: Annotated[bool, OPERATIONAL] = False
     """Write TensorBoard events beside the metrics. Needs the extra `tensorboard`."""
 
-    def observes(self, step: int) -> bool:
-        """Whether the asset is observed after this step."""
-        return step == self.steps or step % self.observe_every == 0
-
     @property
     def size(self) -> Gpt2Size:
         """The named size with the numbers that were given in its place."""

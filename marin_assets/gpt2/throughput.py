@@ -41,21 +41,6 @@ class Throughput:
     peak_flops: float | None
     """Floating-point operations in a second that the device, or all devices of the run, can do; None if unknown."""
 
-    @classmethod
-    def of(
-        cls,
-        size: Gpt2Size,
-        vocabulary_size: int,
-        sequence_length: int,
-        device: torch.device,
-        precision: Precision,
-        *,
-        devices: int,
-    ) -> Throughput:
-        """Of a run on so many devices of one kind."""
-        peak = peak_flops(device, precision)
-        return cls(flops_per_token(size, vocabulary_size, sequence_length), peak and peak * devices)
-
     def peak_share(self, tokens_per_second: float) -> float | None:
         if not self.peak_flops:
             return None
