@@ -31,7 +31,7 @@ lint: $(VENV)/installed-dev  ## Check style and types.
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/installed-dev  ## Measure; prints ratios within one run.
+bench: $(VENV)/installed-bench  ## Measure; prints ratios within one run.
 	$(BIN)/python -m benchmarks
 
 clean:  ## Remove the environment and all that was made.
@@ -47,3 +47,7 @@ $(VENV)/installed: $(VENV)/bin/python pyproject.toml
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/installed
+
+$(VENV)/installed-bench: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --editable '.[dev,bench]'
+	@touch $@

@@ -15,7 +15,8 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -103,9 +104,25 @@ class ChildProcess:
         except (BrokenPipeError, ConnectionResetError):
             return
 
-    def answered(self, seconds: float) -> bool:
-        """Whether an answer, or the child's end, came within that time."""
-        return self.connection.poll(seconds)
+    @contextmanager
+    def killed_after(self, seconds: float) -> Iterator[threading.Event]:
+        """Kill the child when the block takes longer, and set the event that the block is given.
+
+        A timer does it, since a child that is stuck may hold the parent in `submit` or `receive`, with a pipe full.
+        """
+        expired = threading.Event()
+
+        def kill() -> None:
+            expired.set()
+            self._process.kill()
+
+        timer = threading.Timer(seconds, kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield expired
+        finally:
+            timer.cancel()
 
     def receive(self) -> Value | Raised:
         """Wait for the answer to the last call.
@@ -136,7 +153,7 @@ class ChildProcess:
 
 def serve(descriptor: str, parent: str, memory_bytes: str) -> None:
     """The child's life: answer calls until the parent closes its end."""
-    _die_with(int(parent))
+    die_with(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group: the parent decides
     if int(memory_bytes):
         _limit(resource.RLIMIT_DATA, int(memory_bytes))
@@ -176,7 +193,7 @@ def _limit(what: int, value: int) -> None:
     resource.setrlimit(what, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """End this process when the parent ends, even by SIGKILL, and even while a C function holds the interpreter.
 
     The kernel does that on Linux; elsewhere a thread looks once a second.

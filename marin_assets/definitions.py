@@ -12,6 +12,16 @@ from marin_assets.artifacts.io_manager import ArtifactIOManager
 from marin_assets.defs import assets
 from marin_assets.resources import Gpt2Trainer, HtmlSource, Tokenizer
 
+ASSETS = (
+    assets.raw_html,
+    assets.markdown_documents,
+    assets.normalized_documents,
+    assets.duplicate_paragraphs,
+    assets.consolidated_documents,
+    assets.token_cache,
+    assets.gpt2_model,
+)
+
 
 def build_defs(
     *,
@@ -20,15 +30,7 @@ def build_defs(
 ) -> dg.Definitions:
     """The pipeline, with some of its resources replaced. Stages use all cores themselves: steps need no processes."""
     return dg.Definitions(
-        assets=[
-            assets.raw_html,
-            assets.markdown_documents,
-            assets.normalized_documents,
-            assets.duplicate_paragraphs,
-            assets.consolidated_documents,
-            assets.token_cache,
-            assets.gpt2_model,
-        ],
+        assets=ASSETS,
         resources={
             assets.ARTIFACTS: ArtifactIOManager(root=_setting(environment.PREFIX)),
             "html_source": HtmlSource(input=_setting(environment.INPUT)),

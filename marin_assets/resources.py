@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import Field
 
+from marin_assets.artifacts.download_cache import default_cache
 from marin_assets.stages.raw_html import RawHtml, raw_html
 from marin_assets.stages.tokenizer_file import TokenizerFile, tokenizer_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from marin_assets.artifacts.artifact import Artifact
     from marin_assets.artifacts.artifact_writer import ArtifactWriter
     from marin_assets.gpt2.config import TrainingConfig
-    from marin_assets.gpt2.metrics import StepMetrics
     from marin_assets.gpt2.results import TrainingStats
+    from marin_assets.gpt2.run import OnMetrics
 
 
 class HtmlSource(dg.ConfigurableResource):
@@ -51,20 +50,49 @@ class Tokenizer(dg.ConfigurableResource):
 
 
 class Gpt2Trainer(dg.ConfigurableResource):
-    """Trains GPT-2 on this machine."""
+    """Trains GPT-2: in this process, or in several that it starts. None of these settings changes what is learned."""
 
     device: str = Field(default="auto", description="`auto` takes a GPU where there is one; or `cpu`, `cuda`.")
     threads: int = Field(default=0, ge=0, description="CPU threads of PyTorch; 0 takes the cores that are available.")
+    compile: bool = Field(default=False, description="Compile the model; goes on without where that fails.")
+    checkpoint_activations: bool = Field(
+        default=False, description="Compute activations twice in place of keeping them: less memory, a third slower."
+    )
+    processes: int = Field(default=1, ge=1, description="Training processes on each machine: one for each GPU.")
+    nnodes: int = Field(default=1, ge=1, description="Machines; the log says what to run on the others.")
+    rendezvous: str = Field(default="", description="With several machines: host:port of this one, on a free port.")
+    shard: bool = Field(
+        default=False, description="Keep a share of the weights in each process (FSDP2), not a copy (DDP)."
+    )
+    cache: str = Field(
+        default="", description="Local folder for flat token files; by default in the user's cache folder."
+    )
 
     def train(
         self,
+        context: dg.AssetExecutionContext,
         tokens: "Artifact",
         config: "TrainingConfig",
         out: "ArtifactWriter",
-        on_metrics: "Callable[[StepMetrics], None] | None" = None,
+        on_metrics: "OnMetrics | None" = None,
     ) -> "TrainingStats":
         """Train, or go on from the newest complete checkpoint that `out` holds."""
         from marin_assets.gpt2.machine import Machine
-        from marin_assets.gpt2.trainer import train
 
-        return train(tokens, config, Machine(device=self.device, threads=self.threads), out, on_metrics)
+        machine = Machine(
+            device=self.device,
+            threads=self.threads,
+            compile=self.compile,
+            checkpoint_activations=self.checkpoint_activations,
+            shard=self.shard,
+            token_files=(Path(self.cache) if self.cache else default_cache()).expanduser().absolute() / "tokens",
+        )
+        if self.processes * self.nnodes == 1:
+            from marin_assets.gpt2.trainer import train
+
+            return train(tokens, config, machine, out, on_metrics)
+        from marin_assets.gpt2.launcher import Launch
+        from marin_assets.training_processes import train_in_processes
+
+        launch = Launch(self.processes, self.nnodes, self.rendezvous)
+        return train_in_processes(context, launch, tokens, config, machine, out, on_metrics)

@@ -3,7 +3,7 @@
 Belongs here: pools, budgets, recycling. Does not: what the work is; how a child process is spoken to.
 """
 
-import os
+import logging
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -14,16 +14,14 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 
 from marin_assets.child_process import ChildDiedError, ChildProcess, Raised
+from marin_assets.cores import available_cores
 from marin_assets.errors import WorkerError
+
+logger = logging.getLogger(__name__)
 
 Shard = TypeVar("Shard")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def available_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
 
 
 def map_shards(function: Callable[[Shard], Result], shards: Sequence[Shard], *, workers: int = 0) -> Iterator[Result]:
@@ -31,13 +29,14 @@ def map_shards(function: Callable[[Shard], Result], shards: Sequence[Shard], *, 
 
     With one worker, or one shard, the work runs in this process. Otherwise function, shards and results must be
     picklable, the function by its name in an importable module. Results that wait for their turn are bounded: no
-    more than two shards a worker are ahead of the one that is due.
+    more than two shards a worker are ahead of the one that is due. A shard whose worker is killed is done once more,
+    so the function must not mind what an earlier attempt has left.
 
     Args:
         workers: processes at most; 0 takes every core.
 
     Raises:
-        WorkerError: a worker process was killed.
+        WorkerError: a worker process was killed, and so was the one that its shard was given to next.
         Exception: the first exception that any shard raised, as soon as it is known, with the worker's traceback as
             a note. The other workers are ended.
     """
@@ -50,29 +49,41 @@ def map_shards(function: Callable[[Shard], Result], shards: Sequence[Shard], *, 
         idle = [stack.enter_context(ChildProcess(threads=threads)) for _ in range(count)]
         working: dict[Connection, tuple[ChildProcess, int]] = {}
         finished: dict[int, Result] = {}
+        repeated: set[int] = set()
         upcoming = 0
+
+        def give(child: ChildProcess, index: int) -> None:
+            child.submit(function, shards[index])
+            working[child.connection] = (child, index)
+
         for due in range(len(shards)):
             while due not in finished:
                 while idle and upcoming < min(len(shards), due + 2 * count):
-                    child = idle.pop()
-                    child.submit(function, shards[upcoming])
-                    working[child.connection] = (child, upcoming)
+                    give(idle.pop(), upcoming)
                     upcoming += 1
                 for connection in wait(list(working)):
                     child, index = working.pop(cast("Connection", connection))
-                    finished[index] = cast("Result", _shard_result(child, index))
-                    idle.append(child)
+                    try:
+                        finished[index] = cast("Result", _shard_result(child, index))
+                        idle.append(child)
+                    except ChildDiedError as death:
+                        _check_first_death(death, index, repeated)
+                        give(stack.enter_context(ChildProcess(threads=threads)), index)
             yield finished.pop(due)
 
 
-def _shard_result(child: ChildProcess, index: int) -> object:
-    try:
-        answer = child.receive()
-    except ChildDiedError as death:
+def _check_first_death(death: ChildDiedError, index: int, repeated: set[int]) -> None:
+    if index in repeated:
         raise WorkerError(
-            f"the worker process on shard {index} {death} before it was done; if the machine ran out of memory, "
-            "use fewer workers"
+            f"the worker process on shard {index} {death} before it was done, twice; if the machine ran out of "
+            "memory, use fewer workers"
         ) from None
+    repeated.add(index)
+    logger.warning("the worker process on shard %d %s before it was done; the shard is tried once more", index, death)
+
+
+def _shard_result(child: ChildProcess, index: int) -> object:
+    answer = child.receive()
     if isinstance(answer, Raised):
         error = answer.exception or WorkerError(f"shard {index} raised {answer.summary}")
         error.add_note(f"In the worker process on shard {index}:\n{answer.traceback}")
@@ -168,12 +179,13 @@ class Guard(Generic[Item, Result]):
     def _call(self, item: Item) -> Returned[Result] | Failed:
         if self._child is None:
             self._child, self._calls = ChildProcess(threads=1, memory_bytes=self._memory_bytes), 0
-        self._child.submit(self._function, item, self._cpu_seconds)
-        if not self._child.answered(self._wall_seconds):
-            return Failed(FailureKind.timeout, f"took more than {self._wall_seconds:g} s")
         try:
-            answer = self._child.receive()
+            with self._child.killed_after(self._wall_seconds) as expired:
+                self._child.submit(self._function, item, self._cpu_seconds)
+                answer = self._child.receive()
         except ChildDiedError as death:
+            if expired.is_set():
+                return Failed(FailureKind.timeout, f"took more than {self._wall_seconds:g} s")
             if death.exit_code == -signal.SIGXCPU:
                 return Failed(FailureKind.timeout, f"took more than {self._cpu_seconds:g} s of processor time")
             return Failed(FailureKind.crashed, f"its process {death}")

@@ -43,12 +43,12 @@ class Driver(Protocol):
 SCRIPT = """
 import json, sys
 import dagster as dg
-from marin_assets.definitions import defs
+from marin_assets.definitions import ASSETS, defs
 
 select, config = json.loads(sys.argv[1])
 with dg.DagsterInstance.ephemeral() as instance:
     result = dg.materialize(
-        defs.assets, selection=select, run_config=config, instance=instance, resources=defs.resources
+        ASSETS, selection=select, run_config=config, instance=instance, resources=defs.resources
     )
     found = {}
     for event in result.get_asset_materialization_events():

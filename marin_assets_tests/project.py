@@ -80,6 +80,7 @@ class Project:
             "PYTHONPATH": str(self.folder),
             "PYTHONDONTWRITEBYTECODE": "1",
             "DAGSTER_HOME": str(home),
+            "XDG_CACHE_HOME": str(self.folder / "cache"),
             "MARIN_PREFIX": str(self.store),
             "MARIN_INPUT": str(self.input),
             "MARIN_TOKENIZER": str(TOKENIZER),

@@ -12,8 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from marin_assets.cores import available_cores
 from marin_assets.errors import InputError, WorkerError
-from marin_assets.workers import Failed, FailureKind, Guard, Returned, available_cores, map_shards
+from marin_assets.workers import Failed, FailureKind, Guard, Returned, map_shards
 
 _MIB = 1 << 20
 
@@ -22,9 +23,31 @@ def _square(number: int) -> int:
     return number * number
 
 
-def _slow_when_early(number: int) -> int:
+def _square_slow_when_early(number: int) -> int:
     time.sleep(0.3 if number == 0 else 0)
-    return number
+    return number * number
+
+
+def _hang_at_first(mark: Path) -> str:
+    """Wait to be killed in the first attempt."""
+    if mark.exists():
+        return "done"
+    mark.write_text(str(os.getpid()))
+    time.sleep(60)
+    return "not killed"
+
+
+def _kill_when_written(mark: Path) -> threading.Thread:
+    """End the process that writes its id there, from outside, as an out-of-memory killer does."""
+
+    def kill() -> None:
+        while not (mark.exists() and (process := mark.read_text())):
+            time.sleep(0.01)
+        psutil.Process(int(process)).kill()
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    return thread
 
 
 def _fail_on_three(number: int) -> int:
@@ -90,10 +113,10 @@ def _guard(**options: float) -> Guard[str, object]:
     )
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("workers", [1, 2, 3])
 def test_results_come_in_the_order_of_the_shards(workers: int) -> None:
-    assert list(map_shards(_square, range(9), workers=workers)) == [number * number for number in range(9)]
-    assert list(map_shards(_slow_when_early, range(4), workers=workers)) == [0, 1, 2, 3]
+    squares = list(map_shards(_square_slow_when_early, range(9), workers=workers))
+    assert squares == [number * number for number in range(9)]
 
 
 def test_no_shards_give_no_results() -> None:
@@ -118,9 +141,19 @@ def test_the_first_exception_is_raised_at_once_with_the_worker_traceback() -> No
     assert psutil.Process().children() == []
 
 
-def test_a_killed_worker_is_named() -> None:
-    with pytest.raises(WorkerError, match=r"shard 1 was ended by SIGKILL"):
+def test_a_shard_that_kills_two_workers_is_named() -> None:
+    with pytest.raises(WorkerError, match=r"shard 1 was ended by SIGKILL before it was done, twice"):
         list(map_shards(_die, range(4), workers=2))
+    assert psutil.Process().children() == []
+
+
+def test_a_shard_whose_worker_is_killed_from_outside_is_done_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    killer = _kill_when_written(tmp_path / "mark")
+    assert list(map_shards(_hang_at_first, [tmp_path / "mark", tmp_path], workers=2)) == ["done", "done"]
+    killer.join()
+    assert "the worker process on shard 0 was ended by SIGKILL before it was done" in caplog.text
 
 
 def test_workers_end_when_the_results_are_left_unread() -> None:
@@ -130,25 +163,25 @@ def test_workers_end_when_the_results_are_left_unread() -> None:
     assert psutil.Process().children() == []
 
 
-@pytest.mark.parametrize(
-    ("how", "kind", "reason"),
-    [
-        ("kill", FailureKind.crashed, "its process was ended by SIGKILL"),
-        ("exit", FailureKind.crashed, "its process exited with code 3"),
-        ("eat memory", FailureKind.crashed, "needed more than 536,870,912 bytes of memory"),
-        ("raise", FailureKind.error, "ValueError: no such tag in the page"),
-        ("unpicklable", FailureKind.error, "TypeError: cannot pickle '_thread.lock' object"),
-        ("recurse", FailureKind.error, "RecursionError: maximum recursion depth exceeded"),
-    ],
-)
-def test_a_bad_item_costs_itself_alone(how: str, kind: FailureKind, reason: str) -> None:
+_BAD_ITEMS = [
+    ("kill", FailureKind.crashed, "its process was ended by SIGKILL"),
+    ("exit", FailureKind.crashed, "its process exited with code 3"),
+    ("eat memory", FailureKind.crashed, "needed more than 536,870,912 bytes of memory"),
+    ("raise", FailureKind.error, "ValueError: no such tag in the page"),
+    ("unpicklable", FailureKind.error, "TypeError: cannot pickle '_thread.lock' object"),
+    ("recurse", FailureKind.error, "RecursionError: maximum recursion depth exceeded"),
+]
+
+
+def test_a_bad_item_costs_itself_alone() -> None:
     with _guard() as guard:
-        assert guard("before") == Returned("good before")
-        failure = guard(how)
+        for how, kind, reason in _BAD_ITEMS:
+            assert guard("before") == Returned("good before")
+            failure = guard(how)
+            assert isinstance(failure, Failed), how
+            assert failure.kind is kind
+            assert failure.reason.startswith(reason)
         assert guard("after") == Returned("good after")
-    assert isinstance(failure, Failed)
-    assert failure.kind is kind
-    assert failure.reason.startswith(reason)
 
 
 @pytest.mark.parametrize(
@@ -165,14 +198,31 @@ def test_a_hung_item_is_stopped(how: str, reason: str) -> None:
 
 
 def test_the_budget_is_of_one_call_not_of_the_process() -> None:
-    with Guard(_burn, cpu_seconds=1, wall_seconds=30) as guard:
-        assert [guard(0.4) for _ in range(7)] == [Returned(None)] * 7
+    with Guard(_burn, cpu_seconds=0.2, wall_seconds=30) as guard:
+        assert [guard(0.1) for _ in range(13)] == [Returned(None)] * 13
 
 
 def _burn(seconds: float) -> None:
     until = time.process_time() + seconds
     while time.process_time() < until:
         pass
+
+
+def test_a_child_that_does_not_listen_cannot_hold_the_parent() -> None:
+    with _guard(wall_seconds=1.5) as guard:
+        assert guard("before") == Returned("good before")
+        (child,) = psutil.Process().children()
+        child.suspend()
+        too_much_for_a_pipe = "x" * (4 * _MIB)
+        assert guard(too_much_for_a_pipe) == Failed(FailureKind.timeout, "took more than 1.5 s")
+        assert guard("after") == Returned("good after")
+
+
+def test_an_item_whose_process_is_killed_from_outside_is_done_again(tmp_path: Path) -> None:
+    killer = _kill_when_written(tmp_path / "mark")
+    with Guard(_hang_at_first, cpu_seconds=20, wall_seconds=60) as guard:
+        assert guard(tmp_path) == guard(tmp_path / "mark") == Returned("done")
+    killer.join()
 
 
 def test_a_child_is_replaced_after_its_calls() -> None:
@@ -188,36 +238,45 @@ def test_what_came_before_an_item_does_not_decide_its_outcome() -> None:
         assert [guard(number) for number in range(3)] == [Returned(0), Returned(1), Returned(2)]
 
 
-@pytest.mark.parametrize("guarded", [True, False], ids=["guard", "map_shards"])
-def test_a_script_without_main_guard_works_and_leaves_no_child_when_killed(tmp_path: Path, guarded: bool) -> None:
+@pytest.mark.parametrize("how", ["SIGKILL of the parent", "Ctrl-C"])
+def test_a_script_without_main_guard_works_and_leaves_no_child_behind(tmp_path: Path, how: str) -> None:
     (tmp_path / "work.py").write_text(
-        "import os, time\n"
-        "def work(seconds):\n"
-        "    print(os.getpid(), flush=True)\n"
-        "    time.sleep(seconds)\n"
-        "    return 1\n"
-    )
-    call = (
-        "with Guard(work, cpu_seconds=60, wall_seconds=60) as guard:\n    assert guard(0).value == 1\n    guard(60)"
-        if guarded
-        else "list(map_shards(work, [60, 60, 60], workers=2))"
+        textwrap.dedent("""
+        import os, time
+        from marin_assets.workers import Guard
+        def item(seconds):
+            os.write(1, b"%d\\n" % os.getpid())
+            time.sleep(seconds)
+            return 1
+        def shard(seconds):
+            os.write(1, b"%d\\n" % os.getpid())
+            with Guard(item, cpu_seconds=60, wall_seconds=60) as guard:
+                return guard(seconds).value
+        """)
     )
     script = tmp_path / "script.py"
     script.write_text(
-        textwrap.dedent("""
-        import os
-        from marin_assets.workers import Guard, map_shards
-        from work import work
-        """)
-        + call
+        "from marin_assets.workers import map_shards\nfrom work import shard\n"
+        "list(map_shards(shard, [60, 60, 60], workers=2))\n"
     )
     root = str(Path(__file__).resolve().parents[1])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
-    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env=environment) as parent:
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])},
+        start_new_session=True,
+    ) as parent:
         assert parent.stdout is not None
-        children = [int(parent.stdout.readline()) for _ in range(2)]
-        parent.kill()
+        children = [int(parent.stdout.readline()) for _ in range(4)]
+        if how == "Ctrl-C":
+            os.killpg(parent.pid, signal.SIGINT)
+        else:
+            parent.kill()
+        _, errors = parent.communicate(timeout=30)
     _wait_until_gone(children)
+    assert errors.strip().rpartition("\n")[2] == ("KeyboardInterrupt" if how == "Ctrl-C" else "")
 
 
 def _wait_until_gone(processes: list[int]) -> None:

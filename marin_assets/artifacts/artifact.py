@@ -24,6 +24,8 @@ class Artifact:
     location: str
     """Directory or URI, for people."""
     fetch: Callable[[FileEntry], Path]
+    ancestors: Callable[[], tuple[Manifest, ...]] = tuple
+    """Looks up what this was made from, nearest first, as far as it is still there."""
 
     @property
     def content_digest(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from marin_assets.artifacts.file_digest import file_digest
-from marin_assets.artifacts.manifest import FileEntry
+from marin_assets.artifacts.manifest import FileEntry, Recipe
 
 
 @dataclass
@@ -20,6 +20,8 @@ class ArtifactWriter:
 
     directory: Path
     on_added: Callable[[FileEntry, Path], None] | None = None
+    recipe: Recipe | None = None
+    """What the artifact is made by; None where it is not made for a store."""
     columns: dict[str, str] = field(default_factory=dict)
     """The stage sets this to the column types of its main table."""
     _entries: dict[str, FileEntry] = field(default_factory=dict)

@@ -75,6 +75,18 @@ class DownloadCache:
             pass
         return None
 
+    def find_of_size(self, artifact: str, name: str, size: int) -> Path | None:
+        """A cached file that has that many bytes; what it holds is not read."""
+        self._use(artifact)
+        path = self._path(artifact, name)
+        try:
+            if path.stat().st_size != size:
+                return None
+            os.utime(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return path
+
     def add(self, artifact: str, name: str, write: Callable[[Path], None]) -> Path:
         """Take in a file: `write` makes it under another name; it appears only when `write` has returned."""
         self._use(artifact)

@@ -4,6 +4,8 @@ Belongs here: the translation between Dagster's inputs and outputs and the store
 """
 
 import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
@@ -13,6 +15,7 @@ from marin_assets.artifacts.metadata import FINGERPRINT, of_artifact
 from marin_assets.artifacts.s3_options import S3Options
 from marin_assets.artifacts.storage import open_storage
 from marin_assets.artifacts.store import ArtifactStore, Build
+from marin_assets.errors import MarinAssetsError
 
 
 class ArtifactIOManager(dg.ConfigurableIOManager):
@@ -30,14 +33,25 @@ class ArtifactIOManager(dg.ConfigurableIOManager):
 
     def handle_output(self, context: dg.OutputContext, obj: Build) -> None:
         """Publish a build, and tell Dagster its content digest and metadata."""
-        artifact = self.store().publish(obj, run_id=context.run_id)
+        with as_dagster_failure():
+            artifact = self.store().publish(obj, run_id=context.run_id)
         context.step_context.set_data_version(context.asset_key, dg.DataVersion(artifact.content_digest))
         context.add_output_metadata(of_artifact(artifact))
 
     def load_input(self, context: dg.InputContext) -> Artifact:
         """A handle on what this run built or reused; for an asset outside this run, on its latest artifact."""
         key = "/".join(context.asset_key.path)
-        return self.store().required(key, _fingerprint_in_this_run(context))
+        with as_dagster_failure():
+            return self.store().required(key, _fingerprint_in_this_run(context))
+
+
+@contextmanager
+def as_dagster_failure() -> Iterator[None]:
+    """What the user can mend ends the step with our message on top, and is not tried again."""
+    try:
+        yield
+    except MarinAssetsError as error:
+        raise dg.Failure(description=str(error), allow_retries=False) from error
 
 
 @functools.cache

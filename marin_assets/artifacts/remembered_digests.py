@@ -18,7 +18,7 @@ _FILE_NAME = "file_digests.sqlite"
 _RACY_NS = 2_000_000_000
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS file_digests (
-    path TEXT PRIMARY KEY, bytes INTEGER, modified_ns INTEGER, inode INTEGER, hashed_ns INTEGER, digest TEXT
+    path BLOB PRIMARY KEY, bytes INTEGER, modified_ns INTEGER, inode INTEGER, hashed_ns INTEGER, digest TEXT
 ) WITHOUT ROWID
 """
 
@@ -57,7 +57,7 @@ def _digest(memory: sqlite3.Connection, path: Path) -> str:
     state = _state(path)
     known = memory.execute(
         "SELECT digest, hashed_ns FROM file_digests WHERE path = ? AND bytes = ? AND modified_ns = ? AND inode = ?",
-        (os.fspath(path), *state),
+        (os.fsencode(path), *state),
     ).fetchone()
     if known is not None and state[1] + _RACY_NS < known[1]:
         return str(known[0])
@@ -66,7 +66,7 @@ def _digest(memory: sqlite3.Connection, path: Path) -> str:
     if _state(path) == state:
         memory.execute(
             "INSERT OR REPLACE INTO file_digests VALUES (?, ?, ?, ?, ?, ?)",
-            (os.fspath(path), *state, hashed_ns, digest),
+            (os.fsencode(path), *state, hashed_ns, digest),
         )
     return digest
 

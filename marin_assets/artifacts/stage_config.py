@@ -13,7 +13,15 @@ class _Operational:
         return "OPERATIONAL"
 
 
+class _InputPath:
+    """Marks a setting that names an input: what it holds is in the recipe, by its digest, and not where it lies."""
+
+    def __repr__(self) -> str:
+        return "INPUT_PATH"
+
+
 OPERATIONAL = _Operational()
+INPUT_PATH = _InputPath()
 
 
 class StageConfig(BaseModel):
@@ -22,7 +30,11 @@ class StageConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     def semantic(self) -> dict[str, JsonValue]:
-        """The settings that are part of an artifact's fingerprint: all but those marked `OPERATIONAL`."""
-        operational = {name for name, field in type(self).model_fields.items() if OPERATIONAL in field.metadata}
-        values: dict[str, JsonValue] = self.model_dump(mode="json", exclude=operational)
+        """The settings that are part of an artifact's fingerprint: all but those that are marked."""
+        marked = {
+            name
+            for name, field in type(self).model_fields.items()
+            if OPERATIONAL in field.metadata or INPUT_PATH in field.metadata
+        }
+        values: dict[str, JsonValue] = self.model_dump(mode="json", exclude=marked)
         return values

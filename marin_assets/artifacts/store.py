@@ -13,6 +13,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 
 from marin_assets.artifacts.artifact import Artifact
 from marin_assets.artifacts.artifact_writer import ArtifactWriter
+from marin_assets.artifacts.lineage import ancestors
 from marin_assets.artifacts.manifest import FORMAT_VERSION, MANIFEST_NAME, Manifest, Recipe, content_digest
 from marin_assets.artifacts.storage import Lease, Storage
 from marin_assets.errors import DamagedArtifactError, InputError
@@ -143,7 +144,9 @@ class ArtifactStore:
         except BaseException:
             held.close()
             raise
-        writer = ArtifactWriter(staging, on_added=lambda entry, path: self.storage.added(directory, entry, path))
+        writer = ArtifactWriter(
+            staging, on_added=lambda entry, path: self.storage.added(directory, entry, path), recipe=recipe
+        )
         return Build(recipe, writer, lease, decision.reason, self.storage, _held=held)
 
     def abandon(self, build: Build, *, keep: bool) -> None:
@@ -179,7 +182,12 @@ class ArtifactStore:
 
     def _handle(self, manifest: Manifest) -> Artifact:
         directory = _directory(manifest.asset_key, manifest.fingerprint)
-        return Artifact(manifest, self.storage.location(directory), lambda entry: self.storage.fetch(directory, entry))
+        return Artifact(
+            manifest,
+            self.storage.location(directory),
+            fetch=lambda entry: self.storage.fetch(directory, entry),
+            ancestors=lambda: ancestors(self, manifest),
+        )
 
     def _manifest(self, directory: str) -> tuple[Manifest | None, str]:
         """The manifest, or what is wrong with it, or neither where there is none."""

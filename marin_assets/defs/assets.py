@@ -12,10 +12,11 @@ from marin_assets.defs import recipes, settings
 from marin_assets.defs.caching import reuse_or_compute
 from marin_assets.defs.descriptions import column_metadata
 from marin_assets.defs.earlier_corpora import earlier_corpora
+from marin_assets.defs.model_preview import model_preview
+from marin_assets.defs.training_progress import observe_training
 from marin_assets.gpt2.config import TrainingConfig
 from marin_assets.resources import Gpt2Trainer, HtmlSource, Tokenizer
 from marin_assets.stages import consolidate, exact_paragraph_dedup, html_to_markdown, normalize, tokenize
-from marin_assets.stages.paragraph_hashes import index_digest
 
 ARTIFACTS = "artifacts"
 """Resource key of the I/O manager, which every asset uses."""
@@ -95,15 +96,17 @@ def duplicate_paragraphs(
     normalized_documents: Artifact,
 ) -> dg.MaterializeResult:
     """Byte spans of every paragraph that was seen before, one row a document of `normalized_documents`."""
-    earlier = earlier_corpora(artifacts.store(), config.dedup_against)
     return reuse_or_compute(
         context,
         recipes.DUPLICATE_PARAGRAPHS,
         config,
         artifacts.store(),
-        {"normalized_documents": normalized_documents.content_digest, "dedup_against": index_digest(earlier)},
+        {"normalized_documents": normalized_documents.content_digest},
         lambda out: exact_paragraph_dedup.exact_paragraph_dedup(
-            normalized_documents, config.of(exact_paragraph_dedup.ExactParagraphDedupConfig), out, earlier=earlier
+            normalized_documents,
+            config.of(exact_paragraph_dedup.ExactParagraphDedupConfig),
+            out,
+            earlier=earlier_corpora(artifacts.store(), config.dedup_against),
         ),
     )
 
@@ -184,6 +187,13 @@ def gpt2_model(
         config,
         artifacts.store(),
         {"token_cache": token_cache.content_digest},
-        lambda out: gpt2_trainer.train(token_cache, config.of(TrainingConfig), out),
+        lambda out: gpt2_trainer.train(
+            context,
+            token_cache,
+            config.of(TrainingConfig),
+            out,
+            observe_training(context, steps=config.steps, every=config.observe_every),
+        ),
         resumable=True,
+        preview=model_preview,
     )

@@ -53,7 +53,6 @@ def _plan_one(
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"]))
         raise SettingsError(f"setting {field!r} of {asset.name}: {first['msg']}") from error
-    known = {**known, **asset.named_in_settings(store, settings)}
     inputs = {name: known[name] for name in (*asset.assets, *asset.sources)}
     waiting_for = [name for name, digest in inputs.items() if digest is None]
     if waiting_for:
@@ -61,7 +60,7 @@ def _plan_one(
         return PlannedAsset(asset.name, "open", reason), None
     digests = {name: digest for name, digest in inputs.items() if digest is not None}
     force = bool(getattr(settings, "force", False))
-    decision = store.decide(asset.recipe(asset.name, settings, digests), force=force)
+    decision = store.decide(asset.recipe(asset.name, settings, digests, store), force=force)
     if decision.artifact is None:
         return PlannedAsset(asset.name, "miss", decision.reason), None
     return PlannedAsset(asset.name, "hit", decision.artifact.location), decision.artifact.content_digest

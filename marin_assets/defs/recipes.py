@@ -6,6 +6,7 @@ Belongs here: one entry an asset, read by the assets and by `marin-assets plan`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from marin_assets.artifacts.code_version import CodeVersion, code_version
 from marin_assets.artifacts.manifest import Recipe
@@ -13,7 +14,22 @@ from marin_assets.artifacts.stage_config import StageConfig
 from marin_assets.artifacts.store import ArtifactStore
 from marin_assets.defs import settings
 from marin_assets.defs.earlier_corpora import earlier_corpora
+from marin_assets.gpt2.config import TrainingConfig
+from marin_assets.gpt2.initial_weights import digests
 from marin_assets.stages.paragraph_hashes import index_digest
+
+
+def _no_named_inputs(_config: StageConfig, _store: ArtifactStore) -> Mapping[str, str]:
+    return {}
+
+
+def _initial_weights(config: TrainingConfig, _store: ArtifactStore) -> Mapping[str, str]:
+    return digests(config.init_from)
+
+
+def _earlier_corpora(config: settings.DuplicateParagraphsSettings, store: ArtifactStore) -> Mapping[str, str]:
+    named = earlier_corpora(store, config.dedup_against)
+    return {"dedup_against": index_digest(named)} if named else {}
 
 
 @dataclass(frozen=True)
@@ -28,19 +44,20 @@ class CachedAsset:
     assets: tuple[str, ...] = ()
     """Assets that it is made from."""
     sources: tuple[str, ...] = ()
-    """What else it is made from: `raw_html`, `tokenizer`, `dedup_against`."""
-    named_in_settings: Callable[[ArtifactStore, StageConfig], Mapping[str, str]] = lambda _store, _settings: {}
-    """Content digest of each source that only its settings name."""
+    """What else it is made from: `raw_html`, `tokenizer`."""
+    named_inputs: Callable[[Any, ArtifactStore], Mapping[str, str]] = _no_named_inputs
+    """Digests, by input name, of what its settings name: by path, or by fingerprint in the store."""
 
     @cached_property
     def code_version(self) -> CodeVersion:
         """Computed once a process."""
         return code_version(self.module)
 
-    def recipe(self, asset_key: str, config: StageConfig, inputs: Mapping[str, str]) -> Recipe:
+    def recipe(self, asset_key: str, config: StageConfig, inputs: Mapping[str, str], store: ArtifactStore) -> Recipe:
         """The recipe for these settings and these content digests by input name.
 
         Raises:
+            InputError: what a setting names is not there.
             ValueError: the inputs are not those that this entry names.
         """
         if set(inputs) != {*self.assets, *self.sources}:
@@ -51,13 +68,8 @@ class CachedAsset:
             code_version=version.digest,
             libraries=version.libraries,
             config=config.semantic(),
-            inputs=dict(inputs),
+            inputs={**inputs, **self.named_inputs(config, store)},
         )
-
-
-def _dedup_against(store: ArtifactStore, config: StageConfig) -> dict[str, str]:
-    assert isinstance(config, settings.DuplicateParagraphsSettings)
-    return {"dedup_against": index_digest(earlier_corpora(store, config.dedup_against))}
 
 
 MARKDOWN_DOCUMENTS = CachedAsset(
@@ -77,8 +89,7 @@ DUPLICATE_PARAGRAPHS = CachedAsset(
     "marin_assets.stages.exact_paragraph_dedup",
     settings.DuplicateParagraphsSettings,
     assets=("normalized_documents",),
-    sources=("dedup_against",),
-    named_in_settings=_dedup_against,
+    named_inputs=_earlier_corpora,
 )
 CONSOLIDATED_DOCUMENTS = CachedAsset(
     "consolidated_documents",
@@ -98,6 +109,7 @@ GPT2_MODEL = CachedAsset(
     "marin_assets.gpt2.trainer",
     settings.Gpt2ModelSettings,
     assets=("token_cache",),
+    named_inputs=_initial_weights,
 )
 
 CACHED_ASSETS = (

@@ -10,7 +10,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from marin_assets.artifacts.stage_config import OPERATIONAL, StageConfig
+from marin_assets.artifacts.stage_config import INPUT_PATH, OPERATIONAL, StageConfig
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,12 @@ class TrainingConfig(StageConfig):
     """Width of the residual stream; 0 takes that of the named size. A multiple of `heads`."""
     dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     """Share of activations dropped while training. 0 suits a corpus that is read about once."""
+    init_from: Annotated[str, INPUT_PATH] = ""
+    """Directory of the first weights: a checkpoint of ours, or a Hugging Face GPT-2. Empty draws them from `seed`.
+    What it holds is part of the fingerprint, and not its path."""
 
     sequence_length: int = Field(default=64, ge=1)
-    """Tokens of a training sequence, and the longest context of the finished model."""
+    """Tokens of a training sequence, and the longest context of a model that starts from a seed."""
     batch_size: int = Field(default=8, ge=1)
     """Sequences of one step."""
     micro_batch_size: int = Field(default=0, ge=0)
@@ -91,6 +94,8 @@ class TrainingConfig(StageConfig):
     """Largest norm of the gradient; a larger one is scaled down to it. 0 never clips."""
     precision: Precision = Precision.float32
     """float32, or bfloat16 autocast, which is faster where the machine multiplies bfloat16."""
+    tf32: bool = True
+    """Multiply float32 matrices as TF32 on NVIDIA GPUs, which is faster and rounds inputs to 10 bits of mantissa."""
     seed: int = Field(default=0, ge=0, lt=1 << 63)
     """Decides the first weights, the order of samples, dropout, and the samples that are written at the end."""
 
@@ -101,10 +106,13 @@ class TrainingConfig(StageConfig):
     checkpoint_every: int = Field(default=500, ge=0)
     """Steps between two checkpoints. 0 keeps only that of the last step."""
     keep_checkpoints: int = Field(default=2, ge=1)
-    """Newest checkpoints that are kept."""
+    """Newest checkpoints that are kept, besides the one with the lowest validation loss. Only those of evaluated steps
+    compete for that: let `eval_every` divide `checkpoint_every`."""
 
     sample_prompts: list[str] = Field(default=["The", "In the beginning", "What is"])
-    """Beginnings that the finished model continues, written to `samples.md`."""
+    """Beginnings that the model continues, written to `samples.md`."""
+    sample_every: int = Field(default=0, ge=0)
+    """Steps between two times that the prompts are continued. 0 continues them only at the end."""
     sample_tokens: int = Field(default=48, ge=1)
     """Tokens of a continuation at most."""
     sample_temperature: float = Field(default=0.8, ge=0.0)
@@ -114,6 +122,14 @@ class TrainingConfig(StageConfig):
 
     log_every: Annotated[int, OPERATIONAL] = Field(default=10, ge=1)
     """Steps between two lines of progress in the log."""
+    observe_every: Annotated[int, OPERATIONAL] = Field(default=100, ge=1)
+    """Steps between two observations of the asset, which the UI draws as curves."""
+    tensorboard: Annotated[bool, OPERATIONAL] = False
+    """Write TensorBoard events beside the metrics. Needs the extra `tensorboard`."""
+
+    def observes(self, step: int) -> bool:
+        """Whether the asset is observed after this step."""
+        return step == self.steps or step % self.observe_every == 0
 
     @property
     def size(self) -> Gpt2Size:
@@ -150,15 +166,12 @@ class TrainingConfig(StageConfig):
             below = size.hidden_size // size.heads * size.heads
             raise ValueError(
                 f"hidden_size {size.hidden_size} does not split into {size.heads} heads of equal width; "
-                f"set hidden_size to {_either(below, below + size.heads)}, or choose another number of heads"
+                f"set hidden_size to {either(below, below + size.heads)}, or choose another number of heads"
             )
         if self.batch_size % self.sequences_at_once:
-            divisors = [number for number in range(1, self.batch_size + 1) if self.batch_size % number == 0]
-            below = max(number for number in divisors if number < self.micro_batch_size)
-            above = min((number for number in divisors if number > self.micro_batch_size), default=below)
             raise ValueError(
                 f"micro_batch_size {self.micro_batch_size} does not divide batch_size {self.batch_size}; "
-                f"set it to {_either(below, above)}"
+                f"set it to {divisors_near(self.micro_batch_size, self.batch_size)}"
             )
         if self.warmup >= self.steps and self.warmup:
             raise ValueError(
@@ -170,10 +183,17 @@ class TrainingConfig(StageConfig):
 
 _REPORTING = {
     "eval_every", "eval_sequences", "checkpoint_every", "keep_checkpoints",
-    "sample_prompts", "sample_tokens", "sample_temperature", "sample_top_k",
+    "sample_prompts", "sample_every", "sample_tokens", "sample_temperature", "sample_top_k",
 }  # fmt: skip
 
 
-def _either(first: int, second: int) -> str:
+def either(first: int, second: int) -> str:
     """`2 or 4`; one number where there is only one, or the first is 0."""
     return " or ".join(str(number) for number in sorted({first, second} - {0}))
+
+
+def divisors_near(wanted: int, number: int) -> str:
+    """The divisors of a number that are next to one that is none, in words."""
+    divisors = [divisor for divisor in range(1, number + 1) if number % divisor == 0]
+    below = max(divisor for divisor in divisors if divisor < wanted)
+    return either(below, min((divisor for divisor in divisors if divisor > wanted), default=below))

@@ -19,6 +19,7 @@ from marin_assets.stages.token_cache import TokenCache
 
 if TYPE_CHECKING:
     from marin_assets.artifacts.artifact import Artifact
+    from marin_assets.artifacts.manifest import Manifest
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Corpus:
     """Bytes of UTF-8 text per token of the validation split; None where unknown."""
     digest: str
     """Two corpora of one digest hold the same tokens."""
+    origin: tuple[Manifest, ...] = ()
+    """The token cache and what it was made from, nearest first; empty where the tokens are from elsewhere."""
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -76,6 +79,7 @@ def open_corpus(tokens: Artifact) -> Corpus:
             end_of_text_id=stats.eos_id,
             validation_bytes_per_token=stats.validation.bytes_per_token or None,
             digest=tokens.content_digest,
+            origin=(tokens.manifest, *tokens.ancestors()),
         )
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, it['loc']))}: {it['msg']}" for it in error.errors())

@@ -10,8 +10,8 @@ import torch
 
 from marin_assets.gpt2.batches import Samples
 from marin_assets.gpt2.config import TrainingConfig
-from marin_assets.gpt2.forward import batch_loss_sum
-from marin_assets.gpt2.model import Gpt2
+from marin_assets.gpt2.forward import BatchLoss
+from marin_assets.gpt2.ranks import ALONE, Ranks
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,30 @@ class Evaluation:
 
 @torch.no_grad()
 def evaluate(
-    model: Gpt2, samples: Samples, config: TrainingConfig, *, step: int, bytes_per_token: float | None
+    loss_sum: BatchLoss,
+    samples: Samples,
+    config: TrainingConfig,
+    *,
+    step: int,
+    bytes_per_token: float | None,
+    sequences: int,
+    device: torch.device,
+    ranks: Ranks = ALONE,
 ) -> Evaluation:
-    """Mean loss over the first `config.eval_sequences` samples."""
-    device = next(model.parameters()).device
-    total, tokens = 0.0, 0
-    model.eval()
-    for batch in samples.in_order(config.sequences_at_once, config.eval_sequences):
-        for piece in batch.micro_batches(config.sequences_at_once, device):
-            total += float(batch_loss_sum(model, piece, config.precision))
-        tokens += batch.target_count()
-    model.train()
+    """Mean loss over the first `config.eval_sequences` samples, which all ranks share.
+
+    Args:
+        sequences: how many a rank reads at once.
+        device: where the model is.
+    """
+    sums = torch.zeros(2, dtype=torch.float64, device=device)  # loss, tokens
+    loss_sum.eval()
+    for batch in samples.in_order(sequences, config.eval_sequences, ranks):
+        for piece in batch.micro_batches(sequences, device):
+            sums[0] += loss_sum(piece)
+        sums[1] += batch.target_count()
+    loss_sum.train()
+    total, tokens = ranks.sum(sums).tolist()
     loss = total / max(1, tokens)
     bits = None if not bytes_per_token else loss / math.log(2) / bytes_per_token
-    return Evaluation(step=step, loss=loss, bits_per_byte=bits, tokens=tokens)
+    return Evaluation(step=step, loss=loss, bits_per_byte=bits, tokens=int(tokens))

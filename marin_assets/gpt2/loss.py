@@ -14,6 +14,10 @@ IGNORED = -100
 CHUNK_LOGITS = 1 << 24
 """Logits that stand in memory at once: 64 MiB in float32."""
 
+_SMALLEST_LIKELIHOOD = torch.finfo(torch.float32).tiny
+"""A token's loss is at most 87 nats. Probabilities, unlike their logarithms, are the gradient but for the target's
+place: that saves a pass over all logits, a sixth of the step at the smallest size."""
+
 
 def cross_entropy_sum(hidden: Tensor, head: Tensor, targets: Tensor, *, matmul_dtype: torch.dtype) -> Tensor:
     """Sum over tokens of minus the log-probability of the target, in nats: a float32 scalar.
@@ -68,11 +72,12 @@ def _chunked(
             target = targets[start : start + rows]
             counted = (target != IGNORED)[:, None]  # n, 1
             target = target.clamp(min=0)[:, None]  # n, 1
-            log_probabilities = torch.log_softmax(chunk.float() @ head.float().T, dim=-1)  # n, V
-            total -= (log_probabilities.gather(1, target) * counted).sum()
+            probabilities = torch.softmax(chunk.float() @ head.float().T, dim=-1)  # n, V
+            likelihood = probabilities.gather(1, target).clamp(min=_SMALLEST_LIKELIHOOD)  # n, 1
+            total -= (likelihood.log() * counted).sum()
             if hidden_gradient is None or head_gradient is None:
                 continue
-            gradient = log_probabilities.exp_()
+            gradient = probabilities
             gradient.scatter_add_(1, target, torch.full_like(gradient[:, :1], -1.0))
             gradient = gradient.mul_(counted).to(matmul_dtype)
             hidden_gradient[start : start + rows] = gradient @ rounded_head

@@ -9,6 +9,7 @@ import math
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from marin_assets.gpt2.config import Gpt2Size
 
@@ -106,6 +107,8 @@ class Gpt2(nn.Module):
         self.vocabulary_size = vocabulary_size
         self.positions = positions
         self.dropout = dropout
+        self.checkpoint_activations = False
+        """Whether the backward pass computes what is inside a block anew, in place of keeping it in memory."""
         self.token_embedding = _Embedding(vocabulary_size, size.hidden_size)
         self.position_embedding = _Embedding(positions, size.hidden_size)
         self.blocks = nn.ModuleList(Block(size, dropout) for _ in range(size.layers))
@@ -130,7 +133,10 @@ class Gpt2(nn.Module):
         hidden = self.token_embedding(token_ids) + self.position_embedding(places)  # B, T, C
         hidden = functional.dropout(hidden, self.dropout, self.training)
         for block in self.blocks:
-            hidden = block(hidden, mask)
+            if self.checkpoint_activations and self.training:
+                hidden = checkpoint(block, hidden, mask, use_reentrant=False)
+            else:
+                hidden = block(hidden, mask)
         normed: Tensor = self.final_norm(hidden)
         return normed
 

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adamw import adamw
 
+from marin_assets.gpt2.spread import fill, share
+
 EPSILON = 1e-8
 _FUSED_ON = ("cpu", "cuda")
 
@@ -54,10 +56,10 @@ class AdamW:
         """One update from the parameters' gradients, which are cleared."""
         for group in self._groups:
             adamw(
-                list(group.parameters),
-                [parameter.grad for parameter in group.parameters if parameter.grad is not None],
-                group.gradient_means,
-                group.gradient_squares,
+                [share(parameter) for parameter in group.parameters],
+                [share(parameter.grad) for parameter in group.parameters if parameter.grad is not None],
+                [share(mean) for mean in group.gradient_means],
+                [share(square) for square in group.gradient_squares],
                 [],
                 group.steps,
                 foreach=False,
@@ -95,4 +97,4 @@ class AdamW:
             KeyError: a tensor is missing.
         """
         for name, tensor in self.state().items():
-            tensor.copy_(state[name])
+            fill(tensor, state[name])

@@ -5,18 +5,20 @@ Belongs here: which files are published and which of them count as content. Does
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from marin_assets.gpt2.checkpoints import Checkpoints
 from marin_assets.gpt2.config import TrainingConfig
 from marin_assets.gpt2.corpus import Corpus
-from marin_assets.gpt2.evaluation import Evaluation
+from marin_assets.gpt2.event_file import FOLDER as EVENT_FOLDER
 from marin_assets.gpt2.hf_export import to_hf
-from marin_assets.gpt2.metrics import StepMetrics
+from marin_assets.gpt2.loss_plot import write_loss_plot
+from marin_assets.gpt2.metrics import MetricsFiles
 from marin_assets.gpt2.model import Gpt2
-from marin_assets.gpt2.report import write_loss_plot, write_samples, write_summary
+from marin_assets.gpt2.model_card import model_card
+from marin_assets.gpt2.samples import samples_markdown
 
 if TYPE_CHECKING:
     from marin_assets.artifacts.artifact_writer import ArtifactWriter
@@ -64,8 +66,7 @@ def publish(
     corpus: Corpus,
     config: TrainingConfig,
     checkpoints: Checkpoints,
-    steps: Sequence[StepMetrics],
-    evaluations: Sequence[Evaluation],
+    files: MetricsFiles,
     stats: TrainingStats,
     out: ArtifactWriter,
 ) -> None:
@@ -77,15 +78,21 @@ def publish(
         end_of_text=corpus.end_of_text,
         end_of_text_id=corpus.end_of_text_id,
     )
-    write_samples(out.path("samples.md"), model, corpus, config)
-    write_loss_plot(out.path("loss.png"), steps, evaluations)
-    write_summary(out.path("summary.json"), {"config": config.semantic(), "stats": {**stats.reproducible()}})
+    out.path("samples.md").write_text(samples_markdown(files.samples.lines))
+    write_loss_plot(out.path("loss.png"), files.steps.lines, files.evaluations.lines)
+    summary = {"config": config.semantic(), "stats": stats.reproducible()}
+    out.path("summary.json").write_text(json.dumps(summary, indent=2) + "\n")
+    card = model_card(config, stats, files.evaluations.lines, origin=corpus.origin, recipe=out.recipe)
+    out.path("model_card.md").write_text(card)
     for checkpoint in checkpoints.complete():
         for file in sorted(checkpoint.iterdir()):
             out.add(f"checkpoints/{checkpoint.name}/{file.name}")
     for name in exported:
         out.add(f"hf/{name}")
-    for name in ("samples.md", "summary.json", "evaluations.jsonl"):
+    for name in ("samples.md", "samples.jsonl", "summary.json", "evaluations.jsonl"):
         out.add(name)
-    out.add("metrics.jsonl", rows=len(steps), content=False)  # holds timings
+    out.add("metrics.jsonl", rows=len(files.steps.lines), content=False)  # holds timings
+    for event_file in sorted(out.directory.glob(f"{EVENT_FOLDER}/*")):
+        out.add(f"{EVENT_FOLDER}/{event_file.name}", content=False)
     out.add("loss.png", content=False)
+    out.add("model_card.md", content=False)  # tells how the tokens came to be, which is no part of what they are

@@ -1,6 +1,7 @@
 """A split's tokens as one flat, memory-mapped file: what training reads, made once from the token cache.
 
 Belongs here: the copy and its checks. A shard of the cache is compressed; a window of the flat file costs one read.
+Files are kept from run to run, by the digest of the tokens: which stay when space is short is `DownloadCache`'s.
 """
 
 from __future__ import annotations
@@ -13,9 +14,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from marin_assets.artifacts.download_cache import DownloadCache
 from marin_assets.errors import InputError
 
 _WIDEST_UINT16 = 1 << 16
+
+TokenArray = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
 class FlatTokens(Protocol):
@@ -30,26 +34,31 @@ class FlatTokens(Protocol):
 
 
 def open_token_file(
-    tokens: FlatTokens, path: Path, *, vocabulary_size: int, split: str
-) -> npt.NDArray[np.uint16] | npt.NDArray[np.uint32]:
-    """Map the flat file at `path`, which is made first unless it is there whole. Little-endian, no header.
+    tokens: FlatTokens, cache: DownloadCache, *, digest: str, vocabulary_size: int, split: str
+) -> TokenArray:
+    """Map the flat file of a split, which is made first unless `cache` holds it. Little-endian, no header.
+
+    Args:
+        digest: of the tokens: one digest, one file.
+        vocabulary_size: ids are below it; decides whether they take two bytes or four.
 
     Raises:
         InputError: a token id is out of range, or the cache holds more or fewer tokens than it says.
+        StorageError: the disk refused to write.
     """
     dtype = np.dtype("<u2" if vocabulary_size <= _WIDEST_UINT16 else "<u4")
-    if not path.exists() or path.stat().st_size != tokens.total_tokens * dtype.itemsize:
-        _write(tokens, path, dtype, vocabulary_size, split)
     if tokens.total_tokens == 0:  # an empty file cannot be mapped
         return np.empty(0, dtype=dtype)
+    name = f"{split}.uint{8 * dtype.itemsize}"
+    path = cache.find_of_size(digest, name, tokens.total_tokens * dtype.itemsize) or cache.add(
+        digest, name, lambda path: _write(tokens, path, dtype, vocabulary_size, split)
+    )
     return np.memmap(path, dtype=dtype, mode="r")
 
 
 def _write(tokens: FlatTokens, path: Path, dtype: np.dtype[np.generic], vocabulary_size: int, split: str) -> None:
-    """Write beside the destination and rename, so that the file is whole or absent."""
-    partial = path.with_name(path.name + ".partial")
     written = 0
-    with partial.open("wb") as stream:
+    with path.open("wb") as stream:
         for chunk in tokens.token_chunks():
             _check_range(chunk, written, vocabulary_size, split)
             stream.write(chunk.astype(dtype).tobytes())
@@ -57,12 +66,10 @@ def _write(tokens: FlatTokens, path: Path, dtype: np.dtype[np.generic], vocabula
         stream.flush()
         os.fsync(stream.fileno())
     if written != tokens.total_tokens:
-        partial.unlink()
         raise InputError(
             f"the {split} split of the token cache holds {written} tokens where its ledger says "
             f"{tokens.total_tokens}; materialize token_cache again with force"
         )
-    partial.replace(path)
 
 
 def _check_range(chunk: npt.NDArray[np.int32], offset: int, vocabulary_size: int, split: str) -> None:

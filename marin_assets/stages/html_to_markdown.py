@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,11 +18,13 @@ from pydantic import Field
 
 from marin_assets.artifacts.stage_config import OPERATIONAL, StageConfig
 from marin_assets.errors import InputError, SettingsError
-from marin_assets.stages.page_extraction import Extraction, PageRequest, Status, extract_page
+from marin_assets.stages.page_extraction import CHEAPER, Extraction, PageRequest, Status, extract_page
 from marin_assets.stages.page_reading import Page, read_pages
+from marin_assets.stages.page_slices import PageSlice, slices_of
+from marin_assets.stages.part_writer import PartWriter
 from marin_assets.stages.raw_html import PageFile, RawHtml
-from marin_assets.stages.tables import Column, column_types, part_name, polars_schema, write_part
-from marin_assets.workers import Failed, Guard, map_shards
+from marin_assets.stages.tables import Column, column_types, part_name
+from marin_assets.workers import Guard, Returned, map_shards
 
 if TYPE_CHECKING:
     from marin_assets.artifacts.artifact_writer import ArtifactWriter
@@ -31,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 SHARD_BYTES = 16 << 20
 """Of input files as they are stored: a shard is then some ten seconds to a minute of one core."""
-_MOST_PARTS_OF_A_FILE = 64
+_MOST_SLICES_OF_A_FILE = 256
 _WALL_PER_CPU = 4
 """A page may take this many times its processor time on the clock, so that a busy machine fails no page."""
 _REASONS_SHOWN = 3
@@ -46,7 +48,7 @@ COLUMNS = (
     Column("title", "string", "Title that the page gives itself"),
     Column("text", "string", "Main content as Markdown; empty unless the status is ok"),
     Column("status", "string", "ok, empty, not_html, too_large, timeout, crashed or error"),
-    Column("error", "string", "Why the status is not ok"),
+    Column("error", "string", "Why the status is not ok; with ok, why another method made the text"),
     Column("metadata", "string", "All other fields of its record, a JSON object with sorted keys"),
 )
 PROVENANCE_COLUMNS = (
@@ -57,8 +59,9 @@ PROVENANCE_COLUMNS = (
 
 
 class ExtractMethod(StrEnum):
-    """Which library tells a page's main content from the rest."""
+    """What tells a page's main content from the rest."""
 
+    fast = "fast"
     trafilatura = "trafilatura"
     resiliparse = "resiliparse"
 
@@ -66,8 +69,9 @@ class ExtractMethod(StrEnum):
 class HtmlToMarkdownConfig(StageConfig):
     """Settings of `markdown_documents`."""
 
-    extract_method: ExtractMethod = ExtractMethod.trafilatura
-    """`trafilatura` for the best quality, `resiliparse` for several times its speed."""
+    extract_method: ExtractMethod = ExtractMethod.fast
+    """`fast`, our own, is the best on all kinds of pages together; `trafilatura` and `resiliparse` are libraries, whose
+    choice is written as Markdown the same way. Pages with too many elements for a library are given to `fast`."""
     include_links: bool = False
     """Keep links with their targets, made absolute where the page's address is known."""
     include_images: bool = False
@@ -117,22 +121,16 @@ class HtmlToMarkdownStats:
     """Bytes of the pages' HTML as collected."""
     text_bytes: int
     """Bytes of Markdown."""
-
-
-@dataclass(frozen=True)
-class _Slice:
-    """A file, or one of several interleaved parts of a large one."""
-
-    file: PageFile
-    part: int
-    parts: int
+    by_other_method: int
+    """Pages with text from another method than the settings' one, since that took too much or would have."""
 
 
 @dataclass(frozen=True)
 class _Shard:
-    slices: tuple[_Slice, ...]
+    slices: tuple[PageSlice, ...]
     part_path: Path
     provenance_path: Path
+    scratch: Path
     config: HtmlToMarkdownConfig
 
 
@@ -141,6 +139,7 @@ class _ShardCounts:
     by_status: Counter[str] = field(default_factory=Counter)
     bytes_in: int = 0
     text_bytes: int = 0
+    by_other_method: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     """For each reason the first page that had it."""
@@ -149,7 +148,7 @@ class _ShardCounts:
 def html_to_markdown(pages: RawHtml, config: HtmlToMarkdownConfig, out: ArtifactWriter) -> HtmlToMarkdownStats:
     """Extract every page of the input, each within its budget, in worker processes.
 
-    A shard takes files in the order of their digests, so that names decide nothing; a large file is shared by
+    A shard takes files in the order of their digests, so that names decide nothing; a large file is cut into
     several shards. `provenance/` says, row by row, where a page came from; it is no part of the content.
 
     Raises:
@@ -174,15 +173,18 @@ def html_to_markdown(pages: RawHtml, config: HtmlToMarkdownConfig, out: Artifact
         by_status={status.value: total.by_status[status.value] for status in Status},
         bytes_in=total.bytes_in,
         text_bytes=total.text_bytes,
+        by_other_method=total.by_other_method,
     )
 
 
 def _check(config: HtmlToMarkdownConfig) -> None:
     if config.favor_precision and config.favor_recall:
         raise SettingsError("favor_precision and favor_recall exclude each other: set one of them to false")
+    of_trafilatura, of_resiliparse = ("fast", "favor_precision", "favor_recall"), ("post_meta", "hidden_elements")
     foreign = {
-        ExtractMethod.trafilatura: ("post_meta", "hidden_elements"),
-        ExtractMethod.resiliparse: ("fast", "favor_precision", "favor_recall"),
+        ExtractMethod.fast: of_trafilatura + of_resiliparse,
+        ExtractMethod.trafilatura: of_resiliparse,
+        ExtractMethod.resiliparse: of_trafilatura,
     }[config.extract_method]
     for name in foreign:
         if getattr(config, name) != HtmlToMarkdownConfig.model_fields[name].default:
@@ -193,32 +195,38 @@ def _check(config: HtmlToMarkdownConfig) -> None:
 
 
 def _shards(files: Iterable[PageFile], config: HtmlToMarkdownConfig, out: ArtifactWriter) -> list[_Shard]:
-    """Small files together up to `SHARD_BYTES`, large ones in parts of about that."""
-    groups: list[list[_Slice]] = []
+    """Small files together up to `SHARD_BYTES`, large ones in slices of about that."""
+    ordered = sorted(files, key=lambda file: (file.digest, file.name))
+    large = [file for file in ordered if file.bytes > SHARD_BYTES]
+    slices = dict(zip(large, map_shards(_slices, large, workers=config.workers), strict=True))
+    groups: list[list[PageSlice]] = []
     room = 0
-    for file in sorted(files, key=lambda file: (file.digest, file.name)):
-        if file.bytes > SHARD_BYTES:
-            parts = min(-(-file.bytes // SHARD_BYTES), _MOST_PARTS_OF_A_FILE)
-            groups += [[_Slice(file, part, parts)] for part in range(parts)]
+    for file in ordered:
+        if file in slices:
+            groups += [[piece] for piece in slices[file]]
             room = 0
         else:
             if file.bytes > room or not groups:
                 groups.append([])
                 room = SHARD_BYTES
-            groups[-1].append(_Slice(file, 0, 1))
+            groups[-1].append(PageSlice(file))
             room -= file.bytes
     names = [part_name(index, len(groups)) for index in range(len(groups))]
     return [
-        _Shard(tuple(group), out.path(name), out.path(f"provenance/{name}"), config)
+        _Shard(tuple(group), out.path(name), out.path(f"provenance/{name}"), out.scratch(name), config)
         for group, name in zip(groups, names, strict=True)
     ]
+
+
+def _slices(file: PageFile) -> list[PageSlice]:
+    return slices_of(file, min(-(-file.bytes // SHARD_BYTES), _MOST_SLICES_OF_A_FILE))
 
 
 def _extract_shard(shard: _Shard) -> _ShardCounts:
     """Write one part and its provenance, row by row in the order of the shard's files and their records."""
     config, counts = shard.config, _ShardCounts()
-    rows: list[tuple[str | None, ...]] = []
-    places: list[tuple[str, str, int]] = []
+    part = PartWriter(shard.part_path, COLUMNS, shard.scratch / "part")
+    provenance = PartWriter(shard.provenance_path, PROVENANCE_COLUMNS, shard.scratch / "provenance")
     with Guard(
         extract_page,
         cpu_seconds=config.page_timeout_seconds,
@@ -228,31 +236,31 @@ def _extract_shard(shard: _Shard) -> _ShardCounts:
         for page in _pages(shard):
             extraction = _extract(page, guard, config)
             _count(counts, page, extraction)
-            rows.append(_row(page, extraction))
-            places.append((page.source_id, page.file, page.record))
-    _write(shard.part_path, rows, COLUMNS)
-    _write(shard.provenance_path, places, PROVENANCE_COLUMNS)
+            part.append(_row(page, extraction))
+            provenance.append((page.source_id, page.file, page.record))
+    part.finish()
+    provenance.finish()
     return counts
 
 
 def _pages(shard: _Shard) -> Iterator[Page]:
     for piece in shard.slices:
-        yield from read_pages(
-            piece.file,
-            text_column=shard.config.text_column,
-            max_page_bytes=shard.config.max_page_bytes,
-            part=piece.part,
-            parts=piece.parts,
-        )
+        yield from read_pages(piece, text_column=shard.config.text_column, max_page_bytes=shard.config.max_page_bytes)
 
 
 def _extract(page: Page, guard: Guard[PageRequest, Extraction], config: HtmlToMarkdownConfig) -> Extraction:
     if page.failure is not None:
         return Extraction(Status.error, error=page.failure)
-    outcome = guard(PageRequest(page.html, page.url, config))
-    if isinstance(outcome, Failed):
-        return Extraction(Status(outcome.kind.value), error=outcome.reason)
-    return outcome.value
+    request = PageRequest(page.html, page.url, config)
+    outcome = guard(request)
+    if isinstance(outcome, Returned):
+        return outcome.value
+    method = config.extract_method.value
+    again = guard(replace(request, cheaper=True))
+    if isinstance(again, Returned) and again.value.status is Status.ok:
+        note = f"{outcome.kind} with {method} ({outcome.reason}); extracted with {CHEAPER[method]}"
+        return replace(again.value, error=note)
+    return Extraction(Status(outcome.kind.value), error=outcome.reason)
 
 
 def _row(page: Page, extraction: Extraction) -> tuple[str | None, ...]:
@@ -269,16 +277,11 @@ def _row(page: Page, extraction: Extraction) -> tuple[str | None, ...]:
     )
 
 
-def _write(path: Path, rows: Sequence[tuple[object, ...]], columns: tuple[Column, ...]) -> None:
-    import polars as pl
-
-    write_part(path, pl.DataFrame(rows, schema=polars_schema(columns), orient="row"), columns)
-
-
 def _count(counts: _ShardCounts, page: Page, extraction: Extraction) -> None:
     counts.by_status[extraction.status.value] += 1
     counts.bytes_in += len(page.html.encode("utf-8", "surrogatepass") if isinstance(page.html, str) else page.html)
     counts.text_bytes += len(extraction.text.encode())
+    counts.by_other_method += extraction.status is Status.ok and extraction.error is not None
     if extraction.status in _FAILURES:
         reason = f"{extraction.status.value}: {extraction.error}"[:_REASON_CHARACTERS]
         if reason in counts.reasons or len(counts.reasons) < _MOST_REASONS:
@@ -290,6 +293,7 @@ def _merge(total: _ShardCounts, counts: _ShardCounts) -> None:
     total.by_status += counts.by_status
     total.bytes_in += counts.bytes_in
     total.text_bytes += counts.text_bytes
+    total.by_other_method += counts.by_other_method
     total.reasons += counts.reasons
     total.examples = counts.examples | total.examples
 

@@ -7,18 +7,19 @@ text is chosen.
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from lxml import etree
 
 from marin_assets.stages.main_content import TextNode
+from marin_assets.stages.markdown_blocks import INLINE, compose
+from marin_assets.stages.maths import hide_tex, show_tex
+from marin_assets.stages.table_grid import fill_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from html_to_markdown import ConversionOptions
     from lxml.html import HtmlElement
 
     from marin_assets.stages.html_to_markdown import HtmlToMarkdownConfig
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
 _TABLE_PARTS = {"caption", "thead", "tbody", "tfoot", "tr", "td", "th"}
 _BLOCKS = {"p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "dl", "dt", "dd", "pre", "blockquote", "div"}
 _BLOCKS |= {"table", "figure", "figcaption", "hr", *_TABLE_PARTS}
-_EMPHASIS = {"b", "strong", "em", "i", "del", "s", "strike", "code", "kbd", "samp", "tt", "var", "q"}
 _CONTAINERS = {"section", "article", "main", "header", "footer", "nav", "aside", "form", "details", "summary", "center"}
-_CONTAINERS |= {"address", "fieldset", "legend", "hgroup", "search", "dialog", "menu", "dir", "noscript", "option"}
+_CONTAINERS |= {"address", "fieldset", "legend", "hgroup", "search", "dialog", "noscript", "option"}
 _MEANT_WITHOUT_TEXT = {"br", "hr", "td", "th"}
 _ATTRIBUTES = {"a": {"href"}, "img": {"src", "alt"}, "ol": {"start"}, "code": {"class"}}
 _NOT_IN_DATA_TABLES = ("table", "pre", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6")
@@ -78,10 +78,18 @@ def render(
         if node.parent not in listed:
             node.set_text(" ")
     _prune(root, kept)
-    _unwrap_layout_tables(root)
-    _simplify(root, url, config)
     # The converter gives nothing for what nests too deep for it: better plain text than none.
-    return _convert(etree.tostring(root, encoding="unicode", method="html", with_tail=False)) or plain
+    return render_tree(root, url, config) or plain
+
+
+def render_tree(root: HtmlElement, url: str | None, config: HtmlToMarkdownConfig) -> str:
+    """Markdown of all the text in an element, which is used up. Empty when it nests too deep."""
+    _unwrap_layout_tables(root)
+    for table in root.iter("table"):
+        fill_spans(table)
+    formulas = hide_tex(root)
+    _simplify(root, url, config)
+    return show_tex(compose(root), formulas)
 
 
 def _code_language(block: HtmlElement) -> str | None:
@@ -138,10 +146,10 @@ def _prune(root: HtmlElement, kept: set[HtmlElement]) -> None:
         parent = element.getparent()
         inside = parent is root or parent in kept
         if inside and element not in kept and element.tag not in _MEANT_WITHOUT_TEXT:
-            _remove(element)
+            remove(element)
 
 
-def _remove(element: HtmlElement) -> None:
+def remove(element: HtmlElement) -> None:
     """Remove an element, but not the text that follows it."""
     parent, before, tail = element.getparent(), element.getprevious(), element.tail or ""
     text = (parent.text if before is None else before.tail) or ""
@@ -174,13 +182,18 @@ def _is_layout(table: HtmlElement) -> bool:
 
 def _simplify(root: HtmlElement, url: str | None, config: HtmlToMarkdownConfig) -> None:
     """Reduce the tree to the few elements and attributes that Markdown knows."""
-    inline = {"br"} | ({"a"} if config.include_links else set()) | ({"img"} if config.include_images else set())
-    inline |= _EMPHASIS if config.include_formatting else set()
+    left_out = set() if config.include_formatting else INLINE - {"a", "br", "img"}
+    left_out |= {"a"} if not config.include_links else set()
+    left_out |= {"img"} if not config.include_images else set()
     for element in root.iter():
         if element.tag in _CONTAINERS or "-" in element.tag:
             element.tag = "div"
+        elif element.tag in {"menu", "dir"}:
+            element.tag = "ul"
     names = {element.tag for element in root.iterdescendants()}
-    etree.strip_tags(root, *(names - inline - _BLOCKS))
+    etree.strip_tags(root, *(names - (INLINE - left_out) - _BLOCKS))
+    for element in _inline_around_blocks(root):
+        element.drop_tag()
     root.tag = "div"
     for element in list(root.iter("pre")):
         code = etree.SubElement(element, "code")
@@ -189,23 +202,30 @@ def _simplify(root: HtmlElement, url: str | None, config: HtmlToMarkdownConfig) 
             code.set("class", f"language-{element.get('data-language')}")
     for element in root.iter():
         _clean_attributes(element, url)
-    for element in reversed(list(root.iterdescendants("div"))):
-        if len(element) == 1 and element[0].tag in _BLOCKS and not _has_direct_text(element):
-            element.drop_tag()
 
 
-def _has_direct_text(element: HtmlElement) -> bool:
-    return bool((element.text or "").strip() or any((child.tail or "").strip() for child in element))
+def _inline_around_blocks(root: HtmlElement) -> list[HtmlElement]:
+    """Inline elements that hold blocks, as those do that a page forgets to close: Markdown has no such thing."""
+    found: dict[HtmlElement, None] = {}
+    for block in root.iter(*_BLOCKS):
+        around = block.getparent()
+        while around is not None and around.tag in INLINE and around not in found:
+            found[around] = None
+            around = around.getparent()
+    return list(found)
 
 
 def _clean_attributes(element: HtmlElement, url: str | None) -> None:
     if element.tag == "ol" and len(element) and element[0].get("value"):
         element.set("start", element[0].get("value"))
+    names = element.keys()
+    if not names:
+        return
     keep = _ATTRIBUTES.get(element.tag, set())
-    for name in [name for name in element.attrib if name not in keep]:
-        del element.attrib[name]
-    for name in ("href", "src"):
-        if url is not None and name in element.attrib:
+    for name in names:
+        if name not in keep:
+            del element.attrib[name]
+        elif url is not None and name in {"href", "src"}:
             element.set(name, _absolute(url, element.get(name)))
 
 
@@ -214,16 +234,3 @@ def _absolute(base: str, address: str) -> str:
         return urljoin(base, address.strip())
     except ValueError:  # such as an unclosed bracket in an IPv6 host
         return address
-
-
-def _convert(html: str) -> str:
-    from html_to_markdown import convert
-
-    return (convert(html, _options()).content or "").strip()
-
-
-@cache
-def _options() -> ConversionOptions:
-    from html_to_markdown import ConversionOptions, PreprocessingOptions
-
-    return ConversionOptions(autolinks=False, extract_metadata=False, preprocessing=PreprocessingOptions(enabled=False))

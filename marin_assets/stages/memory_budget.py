@@ -3,7 +3,7 @@
 Belongs here: the arithmetic. Does not: what the workers do. Nothing in here can change what a stage produces.
 """
 
-from marin_assets.workers import available_cores
+from marin_assets.cores import available_cores
 
 BYTES_WORTH_A_WORKER = 16 << 20
 """Starting a worker process takes about as long as working through this much."""

@@ -214,7 +214,7 @@ def _give(shard: _Input, *, buckets: int, run_bytes: int) -> _Given:
     import polars as pl
 
     frame = _read_input(shard.path)
-    shard.scratch.mkdir()
+    shard.scratch.mkdir(exist_ok=True)
     blank: Counter[str] = Counter()
     changed = 0
     runs = []

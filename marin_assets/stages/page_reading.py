@@ -7,19 +7,18 @@ in `_READERS` and a suffix in `raw_html.FORMATS`.
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 import tempfile
-import zlib
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 import xxhash
 
+from marin_assets.stages.page_slices import PageSlice
+from marin_assets.stages.page_streams import BLOCK_BYTES, DAMAGE, decompressed, lines
 from marin_assets.stages.raw_html import PageFile, format_of
 
 if TYPE_CHECKING:
@@ -27,10 +26,11 @@ if TYPE_CHECKING:
 
 TEXT_COLUMNS = ("text", "html", "html_bytes")
 """Where a page's HTML is looked for when no column is named: the first that a record has."""
-_BLOCK_BYTES = 1 << 20
-_BATCH_BYTES = 32 << 20
+_FRAME_BYTES = 8 << 20
 _JSON_OVERHEAD = 6
 """A character may take six bytes in JSON, as `\\u00e9`."""
+_DEEPEST = 100
+"""Far below what Python's recursion limit allows, so that no record depends on where it is read."""
 
 
 @dataclass(frozen=True)
@@ -51,124 +51,111 @@ class Page:
     failure: str | None = None
 
 
-class _Reader(Protocol):
-    def read(self, size: int, /) -> bytes: ...
+def read_pages(piece: PageSlice, *, text_column: str = "", max_page_bytes: int) -> Iterator[Page]:
+    """The pages of a slice, in order. What can't be read is a page with a `failure`, never an exception.
 
-
-def read_pages(
-    file: PageFile, *, text_column: str = "", max_page_bytes: int, part: int = 0, parts: int = 1
-) -> Iterator[Page]:
-    """The pages of one file, in order. What can't be read is a page with a `failure`, never an exception.
-
-    A compressed file that is cut or corrupt gives what could be read, then one failed page that names it.
+    A file that is cut or corrupt gives what could be read, then one failed page that names it; so does one that has
+    gone since it was listed.
 
     Args:
         text_column: the field of a record that holds HTML; empty takes the first of `TEXT_COLUMNS` that is there.
         max_page_bytes: longer pages are not read to their end: of an HTML file, one byte more than this is given.
-        part: with `parts`, only every `parts`-th record, from the `part`-th on, so that several readers can share
-            one large file.
     """
-    known = format_of(file.name)
+    known = format_of(piece.file.name)
     if known is None:
-        raise ValueError(f"{file.name} is no file of pages")
+        raise ValueError(f"{piece.file.name} is no file of pages")
     page_format, compression = known
-    yield from _READERS[page_format](file, compression, _Selection(text_column, max_page_bytes, part, parts))
+    yield from _READERS[page_format](piece, compression, _Options(text_column, max_page_bytes))
 
 
 @dataclass(frozen=True)
-class _Selection:
+class _Options:
     text_column: str
     max_page_bytes: int
-    part: int
-    parts: int
-
-    def wants(self, record: int) -> bool:
-        return record % self.parts == self.part
 
 
-def _read_html(file: PageFile, compression: str | None, selection: _Selection) -> Iterator[Page]:
-    if not selection.wants(0):
-        return
+def _read_html(piece: PageSlice, compression: str | None, options: _Options) -> Iterator[Page]:
+    file = piece.file
     content, damage = bytearray(), None
-    with _decompressed(file.path, compression) as stream:
-        try:
-            while len(content) <= selection.max_page_bytes and (block := stream.read(_BLOCK_BYTES)):
+    try:
+        with decompressed(file.path, compression) as stream:
+            while len(content) <= options.max_page_bytes and (block := stream.read(BLOCK_BYTES)):
                 content += block
-        except _DAMAGE as error:
-            damage = error
-    html = bytes(content[: selection.max_page_bytes + 1])
+    except DAMAGE as error:
+        damage = error
+    html = bytes(content[: options.max_page_bytes + 1])
     if html or damage is None:
-        yield Page(file.name, 0, xxhash.xxh3_128_hexdigest(html), html=html)
+        yield Page(file.printable_name, 0, xxhash.xxh3_128_hexdigest(html), html=html)
     if damage is not None:
         yield _damaged(file, 1 if html else 0, damage)
 
 
-def _read_jsonl(file: PageFile, compression: str | None, selection: _Selection) -> Iterator[Page]:
-    record = 0
-    longest = _JSON_OVERHEAD * selection.max_page_bytes + _BLOCK_BYTES
-    with _decompressed(file.path, compression) as stream:
-        lines = _lines(stream, longest)
-        while True:
-            try:
-                line = next(lines, None)
-            except _DAMAGE as error:
-                if selection.part == 0:
-                    yield _damaged(file, record, error)
-                return
-            if line is None:
-                return
-            if line and not line.isspace():
-                if selection.wants(record):
-                    yield _page_of_line(line, longest, file, record, selection)
-                record += 1
+def _read_jsonl(piece: PageSlice, compression: str | None, options: _Options) -> Iterator[Page]:
+    record = piece.first_record
+    limit = _JSON_OVERHEAD * options.max_page_bytes + BLOCK_BYTES
+    try:
+        with decompressed(piece.file.path, compression, piece.start, piece.end) as stream:
+            for line in lines(stream, limit):
+                if not line.is_blank:
+                    yield _page_of_line(line.content, limit, piece.file, record, options)
+                    record += 1
+    except DAMAGE as error:
+        yield _damaged(piece.file, record, error)
 
 
-def _page_of_line(line: bytes, longest: int, file: PageFile, record: int, selection: _Selection) -> Page:
+def _page_of_line(line: bytes, longest: int, file: PageFile, record: int, options: _Options) -> Page:
     identity = xxhash.xxh3_128_hexdigest(line)
     if len(line) > longest:
-        return Page(file.name, record, identity, failure=f"the line is longer than {longest:,} bytes")
+        return Page(file.printable_name, record, identity, failure=f"the line is longer than {longest:,} bytes")
     try:
         fields = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        return Page(file.name, record, identity, failure=f"the line is not JSON: {error}")
+        too_deep = _nests_deeper(fields, _DEEPEST)
+    except RecursionError:
+        too_deep = True
+    except ValueError as error:
+        return Page(file.printable_name, record, identity, failure=f"the line is not JSON: {error}")
+    if too_deep:
+        return Page(file.printable_name, record, identity, failure=f"the line nests deeper than {_DEEPEST} levels")
     if not isinstance(fields, dict):
-        return Page(file.name, record, identity, failure=f"the line holds {type(fields).__name__}, not a JSON object")
-    return _page_of_record(fields, identity, file, record, selection)
+        return Page(
+            file.printable_name, record, identity, failure=f"the line holds {type(fields).__name__}, not a JSON object"
+        )
+    return _page_of_record(fields, identity, file, record, options)
 
 
-def _read_parquet(file: PageFile, compression: str | None, selection: _Selection) -> Iterator[Page]:
+def _read_parquet(piece: PageSlice, compression: str | None, options: _Options) -> Iterator[Page]:
     import polars as pl
 
+    record = piece.first_record
     with tempfile.TemporaryDirectory() as folder:
-        path = file.path
-        record = 0
+        path = piece.file.path
         try:
             if compression is not None:
                 path = Path(folder) / "pages.parquet"
-                with _decompressed(file.path, compression) as stream, path.open("wb") as target:
-                    while block := stream.read(_BLOCK_BYTES):
+                with decompressed(piece.file.path, compression) as stream, path.open("wb") as target:
+                    while block := stream.read(BLOCK_BYTES):
                         target.write(block)
-            for frame in _frames(pl.scan_parquet(path, glob=False), path.stat().st_size):
+            for frame in _frames(path, piece):
                 for fields in frame.iter_rows(named=True):
-                    if selection.wants(record):
-                        yield _page_of_record(fields, None, file, record, selection)
+                    yield _page_of_record(fields, None, piece.file, record, options)
                     record += 1
-        except (*_DAMAGE, pl.exceptions.PolarsError) as error:
-            if selection.part == 0:
-                yield _damaged(file, record, error)
+        except (*DAMAGE, pl.exceptions.PolarsError) as error:
+            yield _damaged(piece.file, record, error)
 
 
-def _frames(table: pl.LazyFrame, file_bytes: int) -> Iterator[pl.DataFrame]:
-    """A table in slices that were about `_BATCH_BYTES` in the file."""
+def _frames(path: Path, piece: PageSlice) -> Iterator[pl.DataFrame]:
+    """The slice's rows in frames that were about `_FRAME_BYTES` in the file."""
     import polars as pl
 
+    size = path.stat().st_size
+    table = pl.scan_parquet(path, glob=False)
     rows = table.select(pl.len()).collect().item()
-    step = max(1, rows * _BATCH_BYTES // max(file_bytes, 1))
-    for start in range(0, rows, step):
-        yield table.slice(start, step).collect()
+    step = max(1, rows * _FRAME_BYTES // max(size, 1))
+    wanted = table.slice(piece.start, None if piece.end is None else piece.end - piece.start)
+    return iter(wanted.collect_batches(chunk_size=step))
 
 
-_READERS: dict[str, Callable[[PageFile, str | None, _Selection], Iterator[Page]]] = {
+_READERS: dict[str, Callable[[PageSlice, str | None, _Options], Iterator[Page]]] = {
     "html": _read_html,
     "jsonl": _read_jsonl,
     "parquet": _read_parquet,
@@ -176,10 +163,10 @@ _READERS: dict[str, Callable[[PageFile, str | None, _Selection], Iterator[Page]]
 
 
 def _page_of_record(
-    fields: dict[str, object], identity: str | None, file: PageFile, record: int, selection: _Selection
+    fields: dict[str, object], identity: str | None, file: PageFile, record: int, options: _Options
 ) -> Page:
     """Sort a record's fields into those of a page. A field of an unexpected type stays in the metadata."""
-    column = selection.text_column or next((name for name in TEXT_COLUMNS if fields.get(name) is not None), "")
+    column = options.text_column or next((name for name in TEXT_COLUMNS if fields.get(name) is not None), "")
     html = fields.pop(column, None)
     own_id = _text(fields, "id", numbers=True)
     url = _text(fields, "url") or _crawled_url(fields)
@@ -187,7 +174,7 @@ def _page_of_record(
     metadata = json.dumps(_portable(fields), sort_keys=True, ensure_ascii=False)
     failure = None
     if html is None:
-        wanted = f"{selection.text_column!r}" if selection.text_column else f"any of {', '.join(TEXT_COLUMNS)}"
+        wanted = f"{options.text_column!r}" if options.text_column else f"any of {', '.join(TEXT_COLUMNS)}"
         failure = f"the record has no {wanted}; it has {', '.join(sorted(fields)) or 'nothing'}"
     elif not isinstance(html, str | bytes):
         failure = f"{column!r} holds {type(html).__name__}, not text"
@@ -196,7 +183,7 @@ def _page_of_record(
     if failure is not None:
         identity = identity or xxhash.xxh3_128_hexdigest(metadata.encode("utf-8", "surrogatepass"))
     return Page(
-        file.name,
+        file.printable_name,
         record,
         own_id or (xxhash.xxh3_128_hexdigest(data) if failure is None else str(identity)),
         _whole(url),
@@ -222,6 +209,14 @@ def _crawled_url(fields: dict[str, object]) -> str | None:
     for name in ("metadata", "fineweb_metadata", "url"):
         value = value.get(name) if isinstance(value, dict) else None
     return value if isinstance(value, str) else None
+
+
+def _nests_deeper(value: object, levels: int) -> bool:
+    level = [value]
+    for _ in range(levels):
+        below = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
+        level = [item for items in below for item in items]
+    return bool(level)
 
 
 def _portable(value: object) -> object:
@@ -256,45 +251,9 @@ def _has_surrogate(text: str) -> bool:
     return False
 
 
-_DAMAGE = (EOFError, OSError, zlib.error)
-
-
 def _damaged(file: PageFile, record: int, error: BaseException) -> Page:
-    reason = " ".join(str(error).split()) or type(error).__name__
-    failure = f"{file.name} can't be read beyond record {record}: {reason}"
-    return Page(file.name, record, xxhash.xxh3_128_hexdigest(f"{file.digest} is damaged".encode()), failure=failure)
-
-
-@contextmanager
-def _decompressed(path: Path, compression: str | None) -> Iterator[_Reader]:
-    """A stream whose `read` gives what there is, so that nothing before a damaged place is lost."""
-    with path.open("rb") as raw:
-        if compression is None:
-            yield raw
-        elif compression == "gzip":
-            with gzip.GzipFile(fileobj=raw) as stream:
-                yield _AsAvailable(stream)
-        else:
-            from fastwarc.stream_io import ZstdReader
-
-            with closing(ZstdReader(cast("BinaryIO", raw))) as stream:
-                yield stream
-
-
-@dataclass(frozen=True)
-class _AsAvailable:
-    stream: gzip.GzipFile
-
-    def read(self, size: int, /) -> bytes:
-        return self.stream.read1(size)
-
-
-def _lines(stream: _Reader, longest: int) -> Iterator[bytes]:
-    """Lines without their ends. A line over `longest` bytes comes cut to one byte more than that."""
-    rest = b""
-    while block := stream.read(_BLOCK_BYTES):
-        *lines, rest = (rest + block).split(b"\n")
-        yield from (line[: longest + 1] for line in lines)
-        rest = rest[: longest + 1]
-    if rest:
-        yield rest
+    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error).replace(str(file.path), "it")
+    reason = " ".join(said.split()) or type(error).__name__
+    failure = f"{file.printable_name} can't be read beyond record {record}: {reason}"
+    identity = xxhash.xxh3_128_hexdigest(f"{file.digest} is damaged".encode())
+    return Page(file.printable_name, record, identity, failure=failure)

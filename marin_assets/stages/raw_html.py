@@ -5,6 +5,7 @@ Belongs here: which files count, their order and digests. Does not: what stands 
 """
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,6 +39,11 @@ class PageFile:
     bytes: int
     digest: str
     """xxh3-128 of the file as it is stored, 32 hex digits."""
+
+    @property
+    def printable_name(self) -> str:
+        """The name in UTF-8, which names on disk need not be: other bytes are escaped."""
+        return os.fsencode(self.name).decode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True)
@@ -97,22 +103,20 @@ def _candidates(root: Path) -> list[tuple[str, Path]]:
     if root.is_file():
         return [(root.name, root)]
     if not root.is_dir():
-        raise InputError(f"{root} does not exist. Set MARIN_INPUT to the folder or file that holds your pages.")
+        problem = "is neither a file nor a folder" if root.exists() else "does not exist"
+        raise InputError(f"{root} {problem}. Set MARIN_INPUT to the folder or file that holds your pages.")
     return sorted((path.relative_to(root).as_posix(), path) for path in _visible_files(root))
 
 
 def _visible_files(folder: Path) -> Iterator[Path]:
     try:
-        entries = list(folder.iterdir())
+        entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+        folders = [entry for entry in entries if entry.is_dir() and not entry.is_symlink()]
+        yield from [entry for entry in entries if entry.is_file()]
     except OSError as error:
-        raise InputError(f"{folder} can't be read: {error.strerror}. Check MARIN_INPUT.") from error
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            yield from _visible_files(entry)
-        elif entry.is_file():
-            yield entry
+        raise InputError(f"{error.filename or folder} can't be read: {error.strerror}. Check MARIN_INPUT.") from error
+    for entry in folders:
+        yield from _visible_files(entry)
 
 
 def _warn_of_others(names: list[str]) -> None:

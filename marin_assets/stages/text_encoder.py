@@ -1,16 +1,16 @@
 """Text to token ids, with a `tokenizer.json`.
 
-Belongs here: the loaded tokenizer, made so that text never yields a special token, and the one function that encodes
-a batch. Does not: documents, splits, files of tokens.
+Belongs here: the loaded tokenizer, its vocabulary, and the one function that encodes a batch. Does not: documents,
+splits, files of tokens; the libraries that encode (`huggingface_engine`, `gigatoken_engine`).
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,20 +18,25 @@ import numpy as np
 import numpy.typing as npt
 
 from marin_assets.errors import InputError
+from marin_assets.stages.gigatoken_engine import GigatokenEngine
+from marin_assets.stages.huggingface_engine import HuggingFaceEngine
+from marin_assets.stages.long_runs import LongRunEncoder
 from marin_assets.stages.text_pieces import text_pieces
+from marin_assets.stages.token_batch import Engine, TokenBatch
+from marin_assets.stages.tokenizer_description import EOS_TOKENS, TokenizerDescription
 
 if TYPE_CHECKING:
-    from pydantic import JsonValue
     from tokenizers import Tokenizer
-
-EOS_TOKENS = ("<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>", "[EOS]")
-"""Names under which tokenizers keep their end-of-sequence token; the first that a tokenizer has is taken."""
 
 PIECE_CHARACTERS = 1 << 18
 """A longer text is encoded in pieces where the tokenizer allows: at up to 200 bytes of memory a character."""
 
-# Bytes that UTF-8 never has.
-_NOT_IN_UTF8 = frozenset({0xC0, 0xC1, *range(0xF5, 0x100)})
+
+class EngineName(StrEnum):
+    """The libraries that encode."""
+
+    huggingface = "huggingface"
+    gigatoken = "gigatoken"
 
 
 @dataclass(frozen=True)
@@ -49,42 +54,36 @@ class TextEncoder:
     """Encodes text. Its methods may be called from several threads at once."""
 
     tokenizer: Tokenizer
+    """The reference's, which also decodes."""
+    engine: Engine
     vocabulary: Vocabulary
     cuts_long_texts: bool
     """Whether the tokenizer splits text exactly as `text_pieces` relies on."""
+    long_runs: LongRunEncoder | None
+    """For what `text_pieces` cannot cut, where the tokenizer is one that this relies on."""
 
     @classmethod
-    def load(cls, path: Path) -> TextEncoder:
+    def load(cls, path: Path, engine_name: EngineName = EngineName.huggingface) -> TextEncoder:
         """Read a `tokenizer.json`.
 
         Raises:
             InputError: the file is not JSON, not a tokenizer, has no end-of-sequence token, or would lose characters.
         """
-        from tokenizers import Tokenizer
-
-        content = path.read_bytes()
-        description = _description(path, content)
-        if _make_text_plain(description):
-            content = json.dumps(description).encode()
-        try:
-            tokenizer = Tokenizer.from_buffer(content)
-        except Exception as error:  # the library raises nothing narrower
-            raise InputError(
-                f"{path}: not a tokenizer of the Hugging Face `tokenizers` library: {error}. Give the "
-                "`tokenizer.json` that `Tokenizer.save` or `PreTrainedTokenizerFast.save_pretrained` writes."
-            ) from error
-        tokenizer.encode_special_tokens = True
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
+        description = TokenizerDescription.read(path)
+        reference = HuggingFaceEngine.load(path, description)
+        tokenizer = reference.tokenizer
         ids = tokenizer.get_vocab(with_added_tokens=True)
-        is_gpt2_byte_level = _is_gpt2_byte_level(description)
-        if is_gpt2_byte_level:
-            _check_byte_alphabet(path, description, ids)
+        if description.is_gpt2_byte_level:
+            description.check_byte_alphabet(path, ids)
+        engine = reference if engine_name is EngineName.huggingface else GigatokenEngine(description)
         eos_token = _eos_token(path, ids)
+        cuts = description.is_gpt2_byte_level and not description.has_plain_added_tokens
         return cls(
             tokenizer=tokenizer,
+            engine=engine,
             vocabulary=Vocabulary(max(ids.values()) + 1, eos_token, ids[eos_token]),
-            cuts_long_texts=is_gpt2_byte_level and all(token.get("special") for token in _added_tokens(description)),
+            cuts_long_texts=cuts,
+            long_runs=_long_runs(engine, tokenizer, ids) if cuts and description.only_merges_decide else None,
         )
 
     def pieces(self, text: str, limit: int = PIECE_CHARACTERS) -> Iterator[str]:
@@ -93,10 +92,11 @@ class TextEncoder:
             return text_pieces(text, limit)
         return iter((text,))
 
-    def encode_batch(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
+    def encode_batch(self, texts: Sequence[str]) -> TokenBatch:
         """The token ids of each text, without any that the tokenizer would add at its ends."""
-        encodings = self.tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
+        if self.long_runs is None or all(len(text) <= self.long_runs.limit for text in texts):
+            return self.engine.encode_batch(texts)
+        return TokenBatch.of_arrays([self.long_runs.token_ids(text) for text in texts])
 
 
 @contextmanager
@@ -117,69 +117,18 @@ def threads_are_ours() -> Iterator[None]:
             os.environ[name] = before
 
 
-def _description(path: Path, content: bytes) -> dict[str, JsonValue]:
-    try:
-        description = json.loads(content)
-    except ValueError as error:
-        raise InputError(f"{path}: not JSON: {error}. Give the `tokenizer.json` of a tokenizer.") from error
-    if not isinstance(description, dict) or not isinstance(description.get("model"), dict):
-        raise InputError(
-            f"{path}: JSON, but not a tokenizer: it has no `model`. Give the `tokenizer.json` of a tokenizer, "
-            "not its `vocab.json` or `tokenizer_config.json`."
-        )
-    return description
+def _long_runs(engine: Engine, tokenizer: Tokenizer, ids: dict[str, int]) -> LongRunEncoder:
+    token_bytes = np.zeros(max(ids.values()) + 1, dtype=np.int64)
+    for token, token_id in ids.items():
+        token_bytes[token_id] = len(token)  # a character of a byte-level vocabulary stands for a byte
 
+    def encode(text: str) -> npt.NDArray[np.int32]:
+        return engine.encode_batch([text]).token_ids
 
-def _make_text_plain(description: dict[str, JsonValue]) -> bool:
-    """Mark the end of sequence as special, which encoding then ignores in text, and switch off BPE dropout.
+    def pre_token_starts(text: str) -> list[int]:
+        return [start for _, (start, _) in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
 
-    Returns:
-        Whether that changed the description.
-    """
-    eos_tokens = [token for token in _added_tokens(description) if token.get("content") in EOS_TOKENS]
-    to_mark = [token for token in eos_tokens if not token.get("special")]
-    for token in to_mark:
-        token["special"] = True
-    model = description["model"]
-    drops = isinstance(model, dict) and model.pop("dropout", None) is not None
-    return bool(to_mark) or drops
-
-
-def _added_tokens(description: dict[str, JsonValue]) -> list[dict[str, JsonValue]]:
-    tokens = description.get("added_tokens")
-    return [token for token in tokens if isinstance(token, dict)] if isinstance(tokens, list) else []
-
-
-def _is_gpt2_byte_level(description: dict[str, JsonValue]) -> bool:
-    """Whether text goes unchanged through GPT-2's expression, then byte by byte."""
-    pre_tokenizer = description.get("pre_tokenizer")
-    return (
-        description.get("normalizer") is None
-        and isinstance(pre_tokenizer, dict)
-        and pre_tokenizer.get("type") == "ByteLevel"
-        and pre_tokenizer.get("add_prefix_space") is False
-        and pre_tokenizer.get("use_regex", True) is True
-    )
-
-
-def _check_byte_alphabet(path: Path, description: dict[str, JsonValue], ids: dict[str, int]) -> None:
-    """Refuse a byte-level BPE that has no token for some byte: it would drop that byte without a word."""
-    model = description["model"]
-    if not isinstance(model, dict) or model.get("type") != "BPE" or model.get("unk_token") is not None:
-        return
-    missing = [byte for byte, symbol in _byte_symbols().items() if symbol not in ids and byte not in _NOT_IN_UTF8]
-    if missing:
-        raise InputError(
-            f"{path}: the vocabulary has no token for {len(missing)} of the bytes that text consists of, the first "
-            f"0x{missing[0]:02x}: characters would be lost. Train it with `initial_alphabet=ByteLevel.alphabet()`."
-        )
-
-
-def _byte_symbols() -> dict[int, str]:
-    """The character that stands for each byte in GPT-2's vocabulary: itself if printable, else one from U+0100 on."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(0x100) if byte not in printable]
-    return {byte: chr(byte) for byte in printable} | {byte: chr(0x100 + n) for n, byte in enumerate(others)}
+    return LongRunEncoder(encode, pre_token_starts, token_bytes, PIECE_CHARACTERS)
 
 
 def _eos_token(path: Path, ids: dict[str, int]) -> str:

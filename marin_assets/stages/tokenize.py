@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -22,11 +22,13 @@ import xxhash
 from pydantic import Field, JsonValue
 
 from marin_assets.artifacts.stage_config import OPERATIONAL, StageConfig
+from marin_assets.cores import available_cores
 from marin_assets.errors import InputError
+from marin_assets.stages.engine_check import EngineSetting, choose_engine
 from marin_assets.stages.tables import Column, part_name, write_part
-from marin_assets.stages.text_encoder import TextEncoder, Vocabulary, threads_are_ours
+from marin_assets.stages.text_encoder import EngineName, TextEncoder, Vocabulary, threads_are_ours
 from marin_assets.stages.token_cache import FIELD, ShardCounts, TokenShardWriter, write_cache_ledger
-from marin_assets.workers import available_cores, map_shards
+from marin_assets.workers import map_shards
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,7 +48,7 @@ COLUMNS = (
 )
 
 _SPLIT_SEED = 2019
-_SLICE_BYTES = 64 << 20
+_SLICE_ROWS = 256
 _BATCH_CHARACTERS = 1 << 18
 
 _log = logging.getLogger(__name__)
@@ -59,6 +61,10 @@ class TokenizeConfig(StageConfig):
 
     validation_fraction: Annotated[float, Field(ge=0, lt=1)] = 0.05
     """Share of the documents kept for validation, chosen by a hash of their id: a document keeps its side."""
+
+    engine: Annotated[EngineSetting, OPERATIONAL] = EngineSetting.auto
+    """`huggingface` is the reference. `gigatoken` is many times faster, needs the extra `fast`, and is refused where
+    its ids are not those of the reference. `auto` takes it where it is installed and gives the same ids."""
 
     workers: Annotated[int, Field(ge=0), OPERATIONAL] = 0
     """Processor cores to use at most; 0 takes all."""
@@ -144,6 +150,7 @@ class _Part:
     name: str
     tokenizer: Path
     tokenizer_digest: str
+    engine: EngineName
     validation_fraction: float
     threads: int
     directory: Path
@@ -174,12 +181,15 @@ def _parts(documents: Artifact, tokenizer: TokenizerFile, config: TokenizeConfig
     paths = documents.paths("part-*.parquet")
     cores = config.workers or available_cores()
     processes = max(1, min(cores, len(paths)))
+    engine = choose_engine(tokenizer, config.engine)
+    _log.info("tokenizing with %s", engine.value)
     return [
         _Part(
             documents=path,
             name=part_name(index, len(paths)).removesuffix(".parquet"),
             tokenizer=tokenizer.path,
             tokenizer_digest=tokenizer.digest,
+            engine=engine,
             validation_fraction=config.validation_fraction,
             threads=max(1, cores // processes),
             directory=out.directory,
@@ -191,36 +201,43 @@ def _parts(documents: Artifact, tokenizer: TokenizerFile, config: TokenizeConfig
 
 def _tokenize_part(part: _Part) -> _PartStats:
     """Write one shard of each split."""
-    encoder = TextEncoder.load(part.tokenizer)
-    sizes = _document_sizes(part.documents)
-    in_validation = _in_validation(sizes["id"], part.validation_fraction)
+    encoder = _encoder(part.tokenizer, part.tokenizer_digest, part.engine)
+    documents = _read_part(part.documents)
+    in_validation = _in_validation(documents["id"], part.validation_fraction)
     with threads_are_ours():
         return _PartStats(
             vocabulary=encoder.vocabulary,
-            train=_tokenize_split(part, TRAIN, sizes, ~in_validation, encoder),
-            validation=_tokenize_split(part, VALIDATION, sizes, in_validation, encoder),
+            train=_tokenize_split(part, TRAIN, documents.filter(~in_validation), encoder),
+            validation=_tokenize_split(part, VALIDATION, documents.filter(in_validation), encoder),
         )
 
 
-def _document_sizes(path: Path) -> pl.DataFrame:
-    """Columns `id` and `text_bytes`: one row a document, without its text."""
+@lru_cache(maxsize=1)
+def _encoder(tokenizer: Path, digest: str, engine: EngineName) -> TextEncoder:  # noqa: ARG001 - part of the key
+    """One for all the parts of a process: a large vocabulary takes as long to load as 50 MB of text to encode."""
+    return TextEncoder.load(tokenizer, engine)
+
+
+def _read_part(path: Path) -> pl.DataFrame:
+    """Columns `id` and `text` of a part, whose size its makers bound."""
     import polars as pl
 
     try:
-        table = pl.scan_parquet(path)
-        schema = table.collect_schema()
+        schema = pl.read_parquet_schema(path)
         if not schema.get("id") == schema.get("text") == pl.String():
             raise InputError(
                 f"{path}: needs the string columns `id` and `text`; it has {dict(schema)}. "
                 "Give the parts of consolidated_documents, or Parquet files of that shape."
             )
-        sizes = table.select("id", text_bytes=pl.col("text").str.len_bytes()).collect()
+        documents = pl.read_parquet(path, columns=["id", "text"])
     except pl.exceptions.PolarsError as error:
         raise InputError(f"{path}: cannot be read as documents: {error}. Build the documents again.") from error
-    without = sizes.with_row_index("row").filter(pl.col("id").is_null() | pl.col("text_bytes").is_null())
+    without = documents.select(pl.any_horizontal(pl.all().is_null()).arg_true())
     if len(without):
-        raise InputError(f"{path}: row {without['row'][0]} has no `id` or no `text`. Drop such rows before this stage.")
-    return sizes
+        raise InputError(
+            f"{path}: row {without.item(0, 0)} has no `id` or no `text`. Drop such rows before this stage."
+        )
+    return documents
 
 
 def _in_validation(ids: pl.Series, fraction: float) -> pl.Series:
@@ -235,10 +252,10 @@ def _in_validation(ids: pl.Series, fraction: float) -> pl.Series:
     return pl.Series((value < threshold for value in hashes), dtype=pl.Boolean)
 
 
-def _tokenize_split(
-    part: _Part, split: str, sizes: pl.DataFrame, chosen: pl.Series, encoder: TextEncoder
-) -> _ShardStats:
-    """Write the shard of one split from the documents that are `chosen`."""
+def _tokenize_split(part: _Part, split: str, documents: pl.DataFrame, encoder: TextEncoder) -> _ShardStats:
+    """Write the shard of one split."""
+    import polars as pl
+
     writer = TokenShardWriter(
         part.directory / split / part.name,
         part.scratch / f"{split}-{part.name}",
@@ -246,18 +263,16 @@ def _tokenize_split(
         metadata=_metadata(encoder.vocabulary, part.tokenizer_digest),
     )
     with writer:
-        pieces = _pieces(part.documents, sizes["text_bytes"], chosen, encoder)
-        for tokens in _map_in_threads(partial(_encode, encoder), _batches(pieces), part.threads):
+        for tokens in _map_in_threads(partial(_encode, encoder), _batches(_pieces(documents, encoder)), part.threads):
             writer.append(tokens.token_ids, tokens.row_ends, tokens.document_ids)
-    documents = sizes.filter(chosen).with_columns(tokens=writer.row_lengths())
     path = part.directory / _document_ids_name(split, part.name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_part(path, documents, COLUMNS)
+    write_part(path, documents.select("id", tokens=pl.Series(writer.row_lengths())), COLUMNS)
     return _ShardStats(
         name=part.name,
         documents=len(documents),
         tokens=writer.counts.tokens,
-        text_bytes=int(documents["text_bytes"].sum()),
+        text_bytes=int(documents["text"].str.len_bytes().sum()),
         longest_document_tokens=int(writer.row_lengths().max(initial=0)),
     )
 
@@ -288,27 +303,14 @@ class _Tokens:
     document_ids: list[str]
 
 
-def _pieces(path: Path, text_bytes: pl.Series, chosen: pl.Series, encoder: TextEncoder) -> Iterator[_Piece]:
-    """The chosen documents, read some at a time, each in pieces that can be encoded one by one."""
-    for frame in _slices(path, text_bytes, chosen):
-        for document_id, text in frame.iter_rows():
+def _pieces(documents: pl.DataFrame, encoder: TextEncoder) -> Iterator[_Piece]:
+    """The documents, each in pieces that can be encoded one by one."""
+    for frame in documents.iter_slices(_SLICE_ROWS):
+        for document_id, text in zip(frame["id"].to_list(), frame["text"].to_list(), strict=True):
             *before, last = encoder.pieces(text)
             for piece in before:
                 yield _Piece(document_id, piece, ends_document=False)
             yield _Piece(document_id, last, ends_document=True)
-
-
-def _slices(path: Path, text_bytes: pl.Series, chosen: pl.Series) -> Iterator[pl.DataFrame]:
-    """`id` and `text` of the chosen documents, about `_SLICE_BYTES` of the file at a time."""
-    import polars as pl
-
-    rows_in_slices = (text_bytes.cum_sum() // _SLICE_BYTES).rle().struct.field("len")
-    start = 0
-    for rows in rows_in_slices:
-        mask = chosen.slice(start, rows)
-        if mask.any():
-            yield pl.scan_parquet(path).select("id", "text").slice(start, rows).collect().filter(mask)
-        start += rows
 
 
 def _batches(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
@@ -327,22 +329,21 @@ def _batches(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
 
 def _encode(encoder: TextEncoder, pieces: list[_Piece]) -> _Tokens:
     """Token ids of the pieces, with the end of sequence after each document."""
-    encoded = encoder.encode_batch([piece.text for piece in pieces])
+    batch = encoder.encode_batch([piece.text for piece in pieces])
     eos_token, eos_id = encoder.vocabulary.eos_token, encoder.vocabulary.eos_id
-    eos = np.array([eos_id], dtype=np.int32)
-    nothing = np.empty(0, dtype=np.int32)
-    arrays: list[npt.NDArray[np.int32]] = []
-    for piece, token_ids in zip(pieces, encoded, strict=True):
-        if (token_ids == eos_id).any():
-            raise InputError(
-                f"document {piece.document_id}: the tokenizer takes a part of its text for the end of sequence, "
-                f"{eos_token!r} (id {eos_id}). Use a byte-level tokenizer, such as GPT-2's."
-            )
-        arrays += [token_ids, eos if piece.ends_document else nothing]
-    piece_ends = np.cumsum([len(array) for array in arrays], dtype=np.int64)[1::2]
-    row_ends = piece_ends[[piece.ends_document for piece in pieces]]
-    documents = [piece.document_id for piece in pieces if piece.ends_document or piece is pieces[-1]]
-    return _Tokens(np.concatenate(arrays), row_ends, documents)
+    in_text = batch.token_ids == eos_id
+    if in_text.any():
+        piece = pieces[int(np.searchsorted(batch.ends, in_text.argmax(), side="right"))]
+        raise InputError(
+            f"document {piece.document_id}: the tokenizer takes a part of its text for the end of sequence, "
+            f"{eos_token!r} (id {eos_id}). Use a byte-level tokenizer, such as GPT-2's."
+        )
+    document_ends = batch.ends[[piece.ends_document for piece in pieces]]
+    return _Tokens(
+        np.insert(batch.token_ids, document_ends, eos_id),
+        document_ends + np.arange(1, len(document_ends) + 1),
+        [piece.document_id for piece in pieces if piece.ends_document or piece is pieces[-1]],
+    )
 
 
 def _map_in_threads(function: Callable[[_Item], _Result], items: Iterable[_Item], threads: int) -> Iterator[_Result]:

@@ -36,7 +36,9 @@ class TokensInMemory:
 
 
 def byte_tokenizer(path: Path) -> Path:
-    """A tokenizer of one token for each byte, and the end of a text."""
+    """A tokenizer of one token for each byte, and the end of a text; made unless it is there."""
+    if path.exists():
+        return path
     alphabet = sorted(ByteLevel.alphabet())
     tokenizer = Tokenizer(BPE(vocab={symbol: number for number, symbol in enumerate(alphabet)}, merges=[]))
     tokenizer.pre_tokenizer = ByteLevel(add_prefix_space=False)
@@ -95,3 +97,8 @@ def corpus(
         validation_bytes_per_token=1.0,
         digest=xxhash.xxh3_64_hexdigest(train.ids.tobytes() + held_out.ids.tobytes()),
     )
+
+
+def uneven_corpus(directory: Path) -> Corpus:
+    """Documents of many lengths, so that the parts of a batch have different numbers of tokens to predict."""
+    return corpus(directory, documents=[words(count, count) for count in range(3, 60)])

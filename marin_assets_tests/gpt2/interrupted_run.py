@@ -1,4 +1,6 @@
-"""A training run that waits to be killed: `python -m … DIRECTORY STEP` prints a line after that step, and stops there.
+"""A training run that is killed: `python -m … DIRECTORY STEP CONFIG` prints a line after that step, and waits there.
+
+With STEP 0 it prints the line after the first step, and goes on.
 
 Run in a process of its own by `test_resume`.
 """
@@ -19,9 +21,9 @@ MACHINE = Machine(device="cpu", threads=1)
 
 def main(directory: Path, wait_after: int, config: TrainingConfig) -> None:
     def wait(metrics: StepMetrics) -> None:
-        if metrics.step == wait_after:
+        if metrics.step == max(1, wait_after):
             print("ready", flush=True)
-            time.sleep(60)
+            time.sleep(60 if wait_after else 0)
 
     train_on(corpus(directory / "corpus"), config, MACHINE, writer(directory / "out"), wait)
 

@@ -1,19 +1,16 @@
 """Samples: how the stream is cut, what may be seen, what must be predicted."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from marin_assets.errors import InputError, TrainingError
+from marin_assets.errors import TrainingError
 from marin_assets.gpt2.batches import Samples, places_in_documents
 from marin_assets.gpt2.loss import IGNORED
 from marin_assets.gpt2.model import document_mask
-from marin_assets.gpt2.token_file import open_token_file
-from marin_assets_tests.gpt2.corpora import TokensInMemory
+from marin_assets.gpt2.ranks import Ranks
 
 
 @settings(deadline=None, max_examples=50)
@@ -72,44 +69,29 @@ def test_too_short_a_split_is_refused_with_the_remedy() -> None:
         Samples(np.arange(0, dtype=np.uint16), 64, None, "train")
 
 
-@pytest.mark.parametrize(("vocabulary_size", "bytes_a_token"), [(65_536, 2), (65_537, 4)])
-def test_the_flat_file_holds_the_tokens_and_is_made_once(
-    tmp_path: Path, vocabulary_size: int, bytes_a_token: int
-) -> None:
-    ids = np.random.default_rng(0).integers(0, vocabulary_size, 5000).astype(np.int32)
-    path = tmp_path / "train"
-    mapped = open_token_file(TokensInMemory(ids), path, vocabulary_size=vocabulary_size, split="train")
-    assert mapped.tolist() == ids.tolist()
-    assert path.stat().st_size == 5000 * bytes_a_token
+@settings(deadline=None, max_examples=50)
+@given(step=st.integers(0, 50), ranks=st.sampled_from([1, 2, 3, 4, 6, 12]), blocked=st.booleans())
+def test_ranks_share_the_samples_of_a_step_in_order(step: int, ranks: int, blocked: bool) -> None:
+    stream = np.random.default_rng(step).integers(0, 5, 400).astype(np.uint16)
+    samples = Samples(stream, 7, 0 if blocked else None, "train")
+    whole = samples.training_batch(step, 12, 3, Ranks())
+    shares = [samples.training_batch(step, 12, 3, Ranks(rank, ranks)) for rank in range(ranks)]
 
-    made = path.stat().st_mtime_ns
-    open_token_file(TokensInMemory(ids), path, vocabulary_size=vocabulary_size, split="train")
-    assert path.stat().st_mtime_ns == made
-
-    path.write_bytes(b"half")
-    assert len(open_token_file(TokensInMemory(ids), path, vocabulary_size=vocabulary_size, split="train")) == 5000
+    assert torch.equal(torch.cat([share.batch.token_ids for share in shares]), whole.batch.token_ids)
+    assert torch.equal(torch.cat([share.batch.targets for share in shares]), whole.batch.targets)
+    assert {share.target_count for share in shares} == {whole.batch.target_count()}
 
 
-def test_an_empty_split_is_an_empty_array(tmp_path: Path) -> None:
-    empty = TokensInMemory(np.empty(0, dtype=np.int32))
-    assert len(open_token_file(empty, tmp_path / "validation", vocabulary_size=10, split="validation")) == 0
+@settings(deadline=None, max_examples=50)
+@given(limit=st.integers(1, 60), at_once=st.integers(1, 9), ranks=st.integers(1, 5))
+def test_ranks_share_an_evaluation_and_stay_in_step(limit: int, at_once: int, ranks: int) -> None:
+    stream = np.random.default_rng(limit).integers(0, 5, 200).astype(np.uint16)
+    samples = Samples(stream, 4, 0, "validation")
+    whole = list(samples.in_order(at_once, limit))
+    shares = [list(samples.in_order(at_once, limit, Ranks(rank, ranks))) for rank in range(ranks)]
 
-
-@pytest.mark.parametrize("wrong", [-1, 10])
-def test_an_id_outside_the_vocabulary_is_refused_by_its_place(tmp_path: Path, wrong: int) -> None:
-    ids = np.zeros(2500, dtype=np.int32)
-    ids[2100] = wrong
-    with pytest.raises(InputError) as caught:
-        open_token_file(TokensInMemory(ids), tmp_path / "train", vocabulary_size=10, split="train")
-    assert f"token 2100 of the train split is {wrong}, outside the vocabulary of 10" in str(caught.value)
-    assert not (tmp_path / "train").exists()
-
-
-def test_a_cache_that_holds_less_than_it_says_is_refused(tmp_path: Path) -> None:
-    class Short(TokensInMemory):
-        @property
-        def total_tokens(self) -> int:
-            return 7
-
-    with pytest.raises(InputError, match="holds 5 tokens where its ledger says 7"):
-        open_token_file(Short(np.zeros(5, dtype=np.int32)), tmp_path / "train", vocabulary_size=10, split="train")
+    assert sum(len(batch.token_ids) for batch in whole) == min(limit, len(samples))
+    assert len({len(share) for share in shares}) == 1
+    assert sum(batch.target_count() for share in shares for batch in share) == sum(
+        batch.target_count() for batch in whole
+    )

@@ -51,3 +51,23 @@ def test_bfloat16_rounds_gradients_only() -> None:
     assert torch.equal(exact, rounded)
     assert head.grad is not None
     assert head.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize("scale", [1.0, 20.0, 60.0])
+def test_unlikely_targets_cost_what_they_cost_in_float64(scale: float) -> None:
+    generator = torch.Generator().manual_seed(0)
+    hidden = torch.eye(8)
+    head = scale * torch.rand(30, 8, generator=generator)
+    targets = torch.arange(8)
+    expected = functional.cross_entropy((hidden @ head.T).double(), targets, reduction="sum")
+    found = cross_entropy_sum(hidden, head, targets, matmul_dtype=torch.float32)
+    assert float(found) == pytest.approx(float(expected), rel=1e-6)
+
+
+def test_what_cannot_happen_costs_87_nats_and_still_teaches() -> None:
+    head = torch.tensor([[0.0], [1000.0]], requires_grad=True)
+    loss = cross_entropy_sum(torch.ones(1, 1), head, torch.tensor([0]), matmul_dtype=torch.float32)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert float(loss.detach()) == pytest.approx(87.34, abs=0.01)
+    assert head.grad is not None
+    assert head.grad.flatten().tolist() == [-1.0, 1.0]

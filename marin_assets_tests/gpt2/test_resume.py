@@ -138,6 +138,19 @@ def test_only_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "out/checkpoints").iterdir()) == ["step-000003", "step-000004"]
 
 
+def test_the_best_checkpoint_is_kept_as_well(tmp_path: Path) -> None:
+    # The rate rises until the model gets worse.
+    config = CONFIG.model_copy(update={"steps": 8, "learning_rate": 0.3, "warmup_steps": 7, "keep_checkpoints": 1})
+    run(tmp_path, config)
+    evaluations = [json.loads(line) for line in (tmp_path / "out/evaluations.jsonl").read_text().splitlines()]
+    best = min(evaluations[1:], key=lambda evaluation: float(evaluation["loss"]))["step"]
+    assert best < 8
+    assert [path.name for path in sorted((tmp_path / "out/checkpoints").iterdir())] == [
+        f"step-{best:06d}",
+        "step-000008",
+    ]
+
+
 def without_last_steps(directory: Path) -> Path:
     """Stop a run after step 3, and return its newest checkpoint, that of step 2."""
     with pytest.raises(StoppedError):

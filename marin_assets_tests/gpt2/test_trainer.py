@@ -10,13 +10,13 @@ import pytest
 import torch
 from transformers import AutoTokenizer, GPT2LMHeadModel
 
+from marin_assets.cores import available_cores
 from marin_assets.errors import SettingsError, TrainingError
 from marin_assets.gpt2.config import Precision, TrainingConfig
 from marin_assets.gpt2.hf_export import from_hf
 from marin_assets.gpt2.machine import Machine
 from marin_assets.gpt2.metrics import StepMetrics
 from marin_assets.gpt2.trainer import train_on
-from marin_assets.workers import available_cores
 from marin_assets_tests.artifacts.in_memory import published, writer
 from marin_assets_tests.gpt2.corpora import VOCABULARY_SIZE, corpus, words
 
@@ -31,12 +31,20 @@ def test_the_quick_start_run_leaves_a_whole_artifact(tmp_path: Path) -> None:
 
     assert names == {
         *(f"checkpoints/step-000002/{file}" for file in ("complete.json", "state.json")),
-        *(f"checkpoints/step-000002/{part}.safetensors" for part in ("model", "optimizer", "random")),
+        *(f"checkpoints/step-000002/{part}.safetensors" for part in ("model", "optimizer")),
         *(f"hf/{file}" for file in ("config.json", "generation_config.json", "model.safetensors")),
         *(f"hf/{file}" for file in ("tokenizer.json", "tokenizer_config.json")),
-        *("evaluations.jsonl", "loss.png", "metrics.jsonl", "samples.md", "summary.json"),
+        *(
+            "evaluations.jsonl",
+            "loss.png",
+            "metrics.jsonl",
+            "model_card.md",
+            "samples.jsonl",
+            "samples.md",
+            "summary.json",
+        ),
     }
-    assert {entry.name for entry in out.entries if not entry.content} == {"loss.png", "metrics.jsonl"}
+    assert {entry.name for entry in out.entries if not entry.content} == {"loss.png", "metrics.jsonl", "model_card.md"}
     assert [metrics.step for metrics in seen] == [1, 2]
     assert (stats.steps, stats.trained_tokens, stats.resumed_at_step) == (2, 1024, 0)
     assert stats.samples * 64 + 1 + stats.dropped_tokens == stats.train_tokens
@@ -44,7 +52,7 @@ def test_the_quick_start_run_leaves_a_whole_artifact(tmp_path: Path) -> None:
     assert stats.validation_bits_per_byte == pytest.approx(stats.validation_loss / math.log(2))
     assert abs(seen[0].loss - math.log(VOCABULARY_SIZE)) < 0.1
     assert json.loads((tmp_path / "out/summary.json").read_text())["stats"]["train_loss"] == stats.train_loss
-    assert "**In the beginning**" in (tmp_path / "out/samples.md").read_text()
+    assert "\nIn the beginning" in (tmp_path / "out/samples.md").read_text()
     assert (tmp_path / "out/loss.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -59,7 +67,7 @@ def test_a_tiny_text_is_learned_by_heart_and_transformers_says_it(tmp_path: Path
     assert stats.train_loss < 0.1 < math.log(VOCABULARY_SIZE)
     assert stats.validation_loss is not None
     assert stats.validation_loss < 0.2
-    assert "**The river** sees the old mountain. The river" in (tmp_path / "out/samples.md").read_text()
+    assert "\nThe river sees the old mountain. The river" in (tmp_path / "out/samples.md").read_text()
 
     theirs = GPT2LMHeadModel.from_pretrained(tmp_path / "out/hf")
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "out/hf")

@@ -1,7 +1,7 @@
 """How many workers a stage starts."""
 
+from marin_assets.cores import available_cores
 from marin_assets.stages.memory_budget import BYTES_WORTH_A_WORKER, affordable_workers
-from marin_assets.workers import available_cores
 
 
 def workers(wanted: int, work: int, budget: int) -> int:

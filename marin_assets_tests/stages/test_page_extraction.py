@@ -1,5 +1,8 @@
 """The main content of a page comes out once, in order, with its structure; nothing else does."""
 
+import re
+from html import escape
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -51,7 +54,7 @@ def test_navigation_banners_scripts_and_footers_are_left_out(method: ExtractMeth
     [
         (
             "<ol start=3><li>Mix<ul><li>flour<ul><li>rye</li></ul></li><li>water</li></ul></li><li>Knead it</li></ol>",
-            "3. Mix\n   - flour\n     * rye\n   - water\n4. Knead it",
+            "3. Mix\n   - flour\n     - rye\n   - water\n4. Knead it",
         ),
         ("<ol><li value=7>seventh of them</li><li>eighth of them</li></ol>", "7. seventh of them\n8. eighth of them"),
         (
@@ -171,8 +174,13 @@ def test_what_is_no_page_has_a_status(method: ExtractMethod, page: bytes | str, 
         _page("")[:-200],
         _page("").replace("<html lang=en>", "").replace("</body></html>", ""),
         _page(f"<p>{_SENTENCE}</p>").encode("utf-16"),
+        _page("")
+        .replace("<!doctype html>", '<!DOCTYPE html PUBLIC "-//W3C" "x"[<!ENTITY a "b">')
+        .replace("=en", "=en /"),
+        _page("<b><font>" * 400),
+        f"<div><p>{_FIRST}</p><p>{_LAST}</p></div>",
     ],
-    ids=["no closing tags", "truncated", "no html element", "UTF-16"],
+    ids=["no closing tags", "truncated", "no html element", "UTF-16", "odd start", "hundreds of open tags", "fragment"],
 )
 def test_broken_pages_give_their_text(method: ExtractMethod, html: bytes | str) -> None:
     extraction = _extract(html, method)
@@ -206,6 +214,76 @@ def test_pages_with_more_texts_than_there_are_characters_for_marks(
     monkeypatch.setattr(main_content, "_MARK_COUNT", 10)
     assert _extract(_page(f"<p>{lines}</p>"), method) == expected
     assert expected.text.count("line ") == 60
+
+
+@_METHODS
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("a\ue000b\uf8ffc\U000f0001d", "a\ue000b\uf8ffc\U000f0001d"),
+        ("a\U0001fffeb\ufdd0c", "a\U0001fffeb\ufdd0c"),
+        ("a&#0;b&#xD800;c&#55357;d&#x110000;e&#99999999999;f", "a\ufffdb\ufffdc\ufffdd\ufffde\ufffdf"),
+        ("a&#1;b&#x1b;c&#xfffe;d\x01e\x1bf\uffffg", "abcdefg"),
+        ("a\fb\x0bc&#12;d&#x1f;e", "a b c d e"),
+        ("a&#150;b&#x80;c&#8212;d&#xe9e", "a–b€c—d\u0e9e"),
+        ("a\u00a0b\u3000c\u200bd\u00ade\ufefff\u2028g", "a\u00a0b\u3000c\u200bd\u00ade\ufefff\u2028g"),
+        ("a \n\t b\r\nc<br>\n d", "a b c  \nd"),
+        ("&lt;p&gt; &amp;amp; &amp;#1; &amp;lt;", "<p> &amp; &#1; &lt;"),
+    ],
+    ids=["private use", "noncharacters", "no characters", "control characters", "separators", "cp1252 references",
+         "Unicode spaces", "source wrapping", "markup as text"],
+)  # fmt: skip
+def test_characters_come_out_as_the_web_reads_them(method: ExtractMethod, html: str, text: str) -> None:
+    assert _markdown(f"<p>{html}</p>", method) == text
+
+
+_UNESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+
+
+@_METHODS
+@settings(deadline=None, max_examples=60)
+@given(text=st.text(st.characters(max_codepoint=0x0FFFFF, exclude_categories=["Cc", "Cs"]), max_size=40))
+def test_no_text_is_lost(method: ExtractMethod, text: str) -> None:
+    written = f"{_SENTENCE}x{text}x"
+    (paragraph,) = _markdown(f"<p>{escape(written)}</p>", method).split("\n\n")
+    expected = re.sub(" +", " ", re.sub("[\ufffe\uffff]", "", written))
+    assert _UNESCAPED.sub(r"\1", paragraph) == expected
+
+
+_TAG_NAMES = re.findall(
+    r"\S+",
+    """p div span b em code pre ul ol li dl dd table tr td th caption blockquote h2 br hr img a section textarea select
+    button script style noscript template svg iframe figure title head body html x-y""",
+)
+_ATTRIBUTES = [
+    "",
+    " href='http://[x'",
+    " start=-5",
+    " lang='\x01'",
+    " style=display:none",
+    " colspan=99999",
+    " alt='a\nb|c'",
+]
+_SCRAPS = st.one_of(
+    st.builds("<{}{}>".format, st.sampled_from(_TAG_NAMES), st.sampled_from(_ATTRIBUTES)),
+    st.builds("</{}>".format, st.sampled_from(_TAG_NAMES)),
+    st.sampled_from([_SENTENCE, "x", "\n", "&nbsp;", "&#1;", "<", "&", "\0", "🥖", "\U00100001", "<!--", "-->", "]]>"]),
+    st.text(max_size=8),
+)
+_FRAGMENTS = st.lists(_SCRAPS, max_size=25).map("".join)
+
+
+@_METHODS
+@settings(deadline=None, max_examples=60)
+@given(
+    page=st.one_of(_FRAGMENTS, _FRAGMENTS.map(_page), st.binary(max_size=99).map(b"<p>".__add__)), rich=st.booleans()
+)
+def test_any_page_has_a_status_and_the_same_result_twice(method: ExtractMethod, page: bytes | str, rich: bool) -> None:
+    options = {"include_links": rich, "include_images": rich, "prepend_title": rich, "include_formatting": not rich}
+    extraction = _extract(page, method, "http://e.com/", **options)
+    assert _extract(page, method, "http://e.com/", **options) == extraction
+    assert (extraction.status is Status.ok) == bool(extraction.text)
+    (extraction.text + (extraction.title or "")).encode()  # raises on lone surrogates
 
 
 @_METHODS

@@ -1,6 +1,7 @@
 """Which files count as input, and when two inputs are the same."""
 
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ def _write(root: Path, *names: str) -> None:
     for name in names:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(name.encode())
+        path.write_bytes(os.fsencode(name))
 
 
 def test_files_are_found_below_the_root_and_sorted_by_name(tmp_path: Path) -> None:
@@ -40,6 +41,18 @@ def test_other_files_are_counted_in_one_warning(tmp_path: Path, caplog: pytest.L
 def test_the_root_may_be_one_file(tmp_path: Path) -> None:
     _write(tmp_path, "pages.jsonl")
     assert [file.name for file in raw_html(tmp_path / "pages.jsonl").files] == ["pages.jsonl"]
+
+
+def test_names_need_not_be_utf8_and_pipes_and_loops_are_passed_over(tmp_path: Path) -> None:
+    _write(tmp_path, "b.html", "line\nbreak.html", os.fsdecode(b"latin-\xe9.html"))
+    os.mkfifo(tmp_path / "pipe.html")
+    (tmp_path / "loop.html").symlink_to(tmp_path / "loop.html")
+    (tmp_path / "up").symlink_to(tmp_path)
+    pages = raw_html(tmp_path, remember=tmp_path / ".memory")
+    assert [file.printable_name for file in pages.files] == ["b.html", "latin-\\xe9.html", "line\nbreak.html"]
+    assert raw_html(tmp_path, remember=tmp_path / ".memory").digest == pages.digest == raw_html(tmp_path).digest
+    with pytest.raises(InputError, match="is neither a file nor a folder"):
+        raw_html(tmp_path / "pipe.html")
 
 
 @pytest.mark.parametrize("content", ["missing", "empty", "no pages"])

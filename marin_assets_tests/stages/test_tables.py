@@ -56,10 +56,10 @@ def test_the_bytes_do_not_depend_on_the_number_of_threads(tmp_path: Path) -> Non
 def test_row_groups_are_bounded_and_a_large_row_does_not_split_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "ROW_GROUP_BYTES", 1000)
     sizes = pl.Series([100] * 64, dtype=pl.UInt64)
-    assert tables._rows_per_group(sizes) == 8
+    assert tables.rows_per_group(sizes) == 8
     sizes[3] = 5000
-    assert tables._rows_per_group(sizes) == 8
-    assert tables._rows_per_group(sizes.clear()) == 1
+    assert tables.rows_per_group(sizes) == 8
+    assert tables.rows_per_group(sizes.clear()) == 1
 
 
 def test_batches_cover_all_rows_in_order() -> None:

@@ -28,15 +28,14 @@ def load(path: Path, change: Callable[[dict[str, Any]], object]) -> TextEncoder:
 
 
 def ids(encoder: TextEncoder, text: str) -> list[int]:
-    (encoded,) = encoder.encode_batch([text])
-    return list(map(int, encoded))
+    return list(map(int, encoder.encode_batch([text]).token_ids))
 
 
 def test_it_encodes_as_the_library_does(encoder: TextEncoder) -> None:
     texts = [*small_tokenizer.SENTENCES, "", " ", "🙂 unseen Ω"]
-    encoded = encoder.encode_batch(texts)
-    assert [array.tolist() for array in encoded] == [small_tokenizer.plain_ids(text) for text in texts]
-    assert {array.dtype for array in encoded} == {np.dtype(np.int32)}
+    batch = encoder.encode_batch(texts)
+    assert [row.tolist() for row in batch.rows()] == [small_tokenizer.plain_ids(text) for text in texts]
+    assert batch.token_ids.dtype == np.int32
 
 
 def test_the_vocabulary_is_told(encoder: TextEncoder) -> None:
@@ -61,7 +60,7 @@ def test_a_text_never_yields_eos_even_where_the_file_does_not_call_it_special(tm
 
     encoder = load(tmp_path, not_special)
     assert encoder.vocabulary.eos_id not in ids(encoder, f"a{EOS}b")
-    assert encoder.encode_batch(["<|note|>"])[0].tolist() == [1], "other added tokens are part of the vocabulary"
+    assert ids(encoder, "<|note|>") == [1], "other added tokens are part of the vocabulary"
     assert list(encoder.pieces("a <|note|> b " * 9, 5)) == ["a <|note|> b " * 9], "and could be cut in two"
 
 
@@ -101,7 +100,7 @@ AWKWARD = ["'re", "don't", " ", "  ", "\n", "\u00a0", "é", "e\u0301", "7", "_",
 )
 def test_the_ids_of_the_pieces_are_those_of_the_whole(encoder: TextEncoder, text: str, limit: int) -> None:
     pieces = encoder.encode_batch(list(encoder.pieces(text, limit)))
-    assert np.concatenate(pieces).tolist() == small_tokenizer.plain_ids(text)
+    assert pieces.token_ids.tolist() == small_tokenizer.plain_ids(text)
 
 
 def set_prefix_space(description: dict[str, Any]) -> None:

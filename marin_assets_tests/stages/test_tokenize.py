@@ -16,6 +16,7 @@ from marin_assets.artifacts.artifact import Artifact
 from marin_assets.artifacts.file_digest import file_digest
 from marin_assets.errors import InputError
 from marin_assets.stages import tokenize as tokenize_module
+from marin_assets.stages.engine_check import EngineSetting
 from marin_assets.stages.tables import Column, part_name, write_part
 from marin_assets.stages.text_encoder import PIECE_CHARACTERS
 from marin_assets.stages.token_cache import TokenCache
@@ -152,7 +153,7 @@ def test_workers_and_batches_do_not_change_a_byte(
         for workers in (1, 2)
     ]
     monkeypatch.setattr(tokenize_module, "_BATCH_CHARACTERS", 100)
-    monkeypatch.setattr(tokenize_module, "_SLICE_BYTES", 500)
+    monkeypatch.setattr(tokenize_module, "_SLICE_ROWS", 3)
     digests.append(run(tmp_path / "tiny batches", documents, tokenizer)[0].content_digest)
     assert len(set(digests)) == 1
 
@@ -220,7 +221,10 @@ def test_the_artifact_holds_the_tokenizer_and_nothing_temporary(tmp_path: Path, 
 def test_progress_is_logged(tmp_path: Path, tokenizer: TokenizerFile, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         run(tmp_path / "out", documents_of(tmp_path / "in", TEXTS, parts=2), tokenizer)
-    assert [message.split(":")[0] for message in caplog.messages] == ["tokenized part 1 of 2", "tokenized part 2 of 2"]
+    assert [message.split(":")[0] for message in caplog.messages][1:] == [
+        "tokenized part 1 of 2",
+        "tokenized part 2 of 2",
+    ]
 
 
 @pytest.mark.parametrize("parts", [1, 2])
@@ -288,5 +292,14 @@ def test_a_fraction_outside_its_range_is_refused(fraction: float) -> None:
         TokenizeConfig(validation_fraction=fraction)
 
 
-def test_workers_are_no_part_of_what_decides_the_output() -> None:
-    assert TokenizeConfig(workers=4).semantic() == {"validation_fraction": 0.05}
+def test_the_engine_does_not_change_a_byte(tmp_path: Path, tokenizer: TokenizerFile) -> None:
+    documents = documents_of(tmp_path / "in", [*TEXTS, EOS, "", "x" * 3000], parts=2)
+    digests = {
+        run(tmp_path / engine, documents, tokenizer, TokenizeConfig(engine=engine, workers=1))[0].content_digest
+        for engine in EngineSetting
+    }
+    assert len(digests) == 1
+
+
+def test_engine_and_workers_are_no_part_of_what_decides_the_output() -> None:
+    assert TokenizeConfig(workers=4, engine=EngineSetting.huggingface).semantic() == {"validation_fraction": 0.05}

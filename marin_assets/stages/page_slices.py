@@ -1,0 +1,70 @@
+"""Where a large file can be cut, so that several shards share it and none reads what is another's.
+
+Belongs here: cuts. Does not: which files are large, and what stands between the cuts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from marin_assets.stages.page_streams import DAMAGE, decompressed, lines
+from marin_assets.stages.raw_html import PageFile, format_of
+
+
+@dataclass(frozen=True)
+class PageSlice:
+    """A file, or a part of it that begins and ends between records."""
+
+    file: PageFile
+    start: int = 0
+    """First byte of JSONL, first row of Parquet."""
+    end: int | None = None
+    """The byte or row after the last one; None for the file's end."""
+    first_record: int = 0
+    """Place in the file of the first record."""
+
+
+def slices_of(file: PageFile, parts: int) -> list[PageSlice]:
+    """Cut a file into at most so many slices of about one size. One that can't be cut, or read, is one slice.
+
+    JSONL is cut at the first line that begins in each part, Parquet anywhere between rows. A compressed file can't
+    be cut, since its middle can't be read without its beginning.
+    """
+    page_format, compression = format_of(file.name) or ("", None)
+    cut = _CUTS.get(page_format)
+    if parts < 2 or compression is not None or cut is None:
+        return [PageSlice(file)]
+    return cut(file, parts)
+
+
+def _cut_jsonl(file: PageFile, parts: int) -> list[PageSlice]:
+    """Reads the file once, to give each slice the number of its first record."""
+    starts = [(0, 0)]
+    position = record = 0
+    try:
+        with decompressed(file.path, None) as stream:
+            for line in lines(stream, limit=0):
+                if position >= file.bytes * len(starts) / parts:
+                    starts.append((position, record))
+                position += line.size
+                record += not line.is_blank
+    except DAMAGE:
+        return [PageSlice(file)]
+    ends = [*starts[1:], (position, record)]
+    return [PageSlice(file, start, end, record) for (start, record), (end, _) in zip(starts, ends, strict=True)]
+
+
+def _cut_parquet(file: PageFile, parts: int) -> list[PageSlice]:
+    import polars as pl
+
+    try:
+        rows = pl.scan_parquet(file.path, glob=False).select(pl.len()).collect().item()
+    except (*DAMAGE, pl.exceptions.PolarsError):
+        return [PageSlice(file)]
+    cuts = sorted({rows * part // parts for part in range(parts + 1)})
+    return [PageSlice(file, start, end, start) for start, end in pairwise(cuts)] or [PageSlice(file)]
+
+
+_CUTS: dict[str, Callable[[PageFile, int], list[PageSlice]]] = {"jsonl": _cut_jsonl, "parquet": _cut_parquet}
