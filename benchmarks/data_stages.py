@@ -140,7 +140,8 @@ def _section(facts: _Facts, costs: dict[str, Cost]) -> list[str]:
     return [
         "## Normalize, dedup, consolidate",
         f"{machine()}. `python -m benchmarks data`: {facts.text_bytes:,} bytes of text in {facts.documents:,} "
-        f"documents and {facts.paragraphs:,} paragraphs, of which {facts.repeated_bytes / facts.text_bytes:.0%} repeat; "
+        f"documents and {facts.paragraphs:,} paragraphs, of which "
+        f"{facts.repeated_bytes / facts.text_bytes:.0%} repeat; "
         f"`memory_budget` {MEMORY_BUDGET >> 20:,} MiB; medians of {ROUNDS} rounds. Every figure is of "
         "a whole process with its imports and its worker processes. On one core the process is pinned to it.",
         "\n".join(_stage_table(costs, cores, gigabytes)),
