@@ -11,20 +11,16 @@ from collections.abc import Callable
 from benchmarks.results_page import replace_section
 
 
-def _extraction() -> str:
-    from benchmarks.extraction import measure
+def _data() -> str:
+    from benchmarks.data_stages import measure
 
     return measure()
 
 
-def _data() -> str:
-    from benchmarks.data_stages import main as measure
+def _extraction() -> str:
+    from benchmarks.extraction import measure
 
-    options = {
-        "--megabytes": os.environ.get("BENCHMARK_MEGABYTES"),
-        "--datatrove-python": os.environ.get("DATATROVE_PYTHON"),
-    }
-    return measure([part for name, value in options.items() if value for part in (name, value)])
+    return measure()
 
 
 def _tokenization() -> str:
@@ -40,8 +36,8 @@ def _training() -> str:
 
 
 BENCHMARKS: dict[str, Callable[[], str]] = {
-    "extraction": _extraction,
     "data": _data,
+    "extraction": _extraction,
     "tokenization": _tokenization,
     "training": _training,
 }
@@ -51,16 +47,11 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which of {', '.join(BENCHMARKS)}; all of them")
     parser.add_argument("--pages", metavar="DIR", help="pages with their gold texts, for the extraction benchmark")
-    parser.add_argument("--megabytes", help="size of the corpus, for the data and tokenization benchmarks")
-    parser.add_argument("--datatrove-python", metavar="PATH", help="Python of an environment that has datatrove")
-    options = parser.parse_args(arguments)
-    names: list[str] = options.names
-    given = {
-        "BENCHMARK_PAGES": options.pages,
-        "BENCHMARK_MEGABYTES": options.megabytes,
-        "DATATROVE_PYTHON": options.datatrove_python,
-    }
-    os.environ.update({name: value for name, value in given.items() if value})
+    parser.add_argument("--megabytes", metavar="N", help="size of generated corpora; 1000")
+    parser.add_argument("--datatrove-python", metavar="PATH", help="of an environment that has datatrove")
+    options = vars(parser.parse_args(arguments))
+    names: list[str] = options.pop("names")
+    os.environ.update({f"BENCHMARK_{name.upper()}": value for name, value in options.items() if value is not None})
     unknown = sorted(set(names) - set(BENCHMARKS))
     if unknown:
         sys.exit(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")

@@ -8,14 +8,17 @@ datatrove needs libraries in versions that this package cannot have, so it has a
     python3.11 -m venv /tmp/datatrove
     /tmp/datatrove/bin/pip install 'datatrove[io,processing]' spacy
     python -m benchmarks data --datatrove-python /tmp/datatrove/bin/python
+
+Variables of the environment, which options of `python -m benchmarks` set:
+    BENCHMARK_MEGABYTES: size of the corpus, 1000 unless set.
+    BENCHMARK_DATATROVE_PYTHON: datatrove is left out without it.
 """
 
-import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -23,56 +26,40 @@ from statistics import median
 from benchmarks.corpus import corpus
 from benchmarks.data_stage_process import read, write_manifest
 from benchmarks.measured_process import Cost, measured
+from benchmarks.results_page import machine
 from marin_assets.workers import available_cores
 
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = ("normalize", "dedup", "consolidate")
 
 
-@dataclass(frozen=True)
-class Options:
-    """What to measure with."""
-
-    size: int
-    rounds: int
-    memory_budget: int
-    datatrove_python: Path | None
+ROUNDS = 3
+MEMORY_BUDGET = 2 << 30
 
 
-def main(arguments: Sequence[str]) -> str:
-    """Measure, and give the section of the page."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks data")
-    parser.add_argument("--megabytes", type=int, default=1000, help="text in the corpus (default: 1000)")
-    parser.add_argument("--rounds", type=int, default=3, help="times that everything is measured (default: 3)")
-    parser.add_argument("--memory-budget", type=int, default=2 << 30, help="of each stage, in bytes (default: 2 GiB)")
-    parser.add_argument("--datatrove-python", type=Path, help="Python of an environment that has datatrove")
-    found = parser.parse_args(arguments)
-    options = Options(found.megabytes * 1_000_000, found.rounds, found.memory_budget, found.datatrove_python)
-    return measure(options)
-
-
-def measure(options: Options) -> str:
-    """Run everything; about four minutes a round on two cores, twice that with datatrove."""
-    pages = corpus(options.size)
+def measure() -> str:
+    """Run everything; several minutes a round on two cores. Returns the section of the page."""
+    pages = corpus(int(os.environ.get("BENCHMARK_MEGABYTES") or 1000) * 1_000_000)
     write_manifest(Path(pages.location), pages)
+    datatrove = os.environ.get("BENCHMARK_DATATROVE_PYTHON") or None
     rounds: list[dict[str, Cost]] = []
     with tempfile.TemporaryDirectory(prefix="marin-benchmark-") as temporary:
-        for number in range(options.rounds):
-            print(f"data: round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
+        for number in range(ROUNDS):
+            print(f"data: round {number + 1} of {ROUNDS}", file=sys.stderr, flush=True)
             folder = Path(temporary) / f"{number}"
             folder.mkdir()
-            rounds.append(_Round(Path(pages.location), folder, options).run())
+            rounds.append(_Round(Path(pages.location), folder, datatrove).run())
             if number == 0:
                 facts = _facts(folder)
             shutil.rmtree(folder)
-    return "\n\n".join(_section(options, facts, {name: _median([one[name] for one in rounds]) for name in rounds[0]}))
+    return "\n\n".join(_section(facts, {name: _median([one[name] for one in rounds]) for name in rounds[0]}))
 
 
 @dataclass(frozen=True)
 class _Round:
     pages: Path
     folder: Path
-    options: Options
+    datatrove_python: str | None
 
     def run(self) -> dict[str, Cost]:
         costs = {}
@@ -85,14 +72,14 @@ class _Round:
                 costs[f"dedup {unit} {cores}"] = self._ours("dedup", cores, spans, documents, unit=unit)
                 costs[f"consolidate {unit} {cores}"] = self._ours("consolidate", cores, left, documents, spans)
                 shutil.rmtree(left)
-        if self.options.datatrove_python is not None:
+        if self.datatrove_python is not None:
             for step in ("find", "remove"):
                 costs[f"datatrove {step}"] = self._datatrove(step, self.folder / "1" / "normalize")
                 (self.folder / "datatrove.json").write_text(costs[f"datatrove {step}"].output or "{}")
         return costs
 
     def _ours(self, stage: str, cores: int, output: Path, *inputs: Path, **settings: str) -> Cost:
-        config = {"workers": cores, "memory_budget": self.options.memory_budget, **settings}
+        config = {"workers": cores, "memory_budget": MEMORY_BUDGET, **settings}
         if stage == "consolidate":
             config.pop("unit", None)
         command = [sys.executable, "-m", "benchmarks.data_stage_process", stage, json.dumps(config), str(output)]
@@ -101,7 +88,7 @@ class _Round:
 
     def _datatrove(self, step: str, documents: Path) -> Cost:
         script = Path(__file__).with_name("datatrove_dedup.py")
-        command = [str(self.options.datatrove_python), str(script), step, "1", str(documents)]
+        command = [self.datatrove_python or "", str(script), step, "1", str(documents)]
         return measured([*command, str(self.folder / "datatrove")], self.folder / "log", cores=1)
 
 
@@ -147,14 +134,15 @@ def _median(costs: list[Cost]) -> Cost:
     )
 
 
-def _section(options: Options, facts: _Facts, costs: dict[str, Cost]) -> list[str]:
+def _section(facts: _Facts, costs: dict[str, Cost]) -> list[str]:
     cores = available_cores()
     gigabytes = facts.text_bytes / 1e9
     return [
         "## Normalize, dedup, consolidate",
-        f"`python -m benchmarks data`: {facts.text_bytes:,} bytes of text in {facts.documents:,} documents and "
-        f"{facts.paragraphs:,} paragraphs, of which {facts.repeated_bytes / facts.text_bytes:.0%} repeat; "
-        f"`memory_budget` {options.memory_budget >> 20:,} MiB; medians of {options.rounds} rounds. Every figure is of "
+        f"{machine()}. `python -m benchmarks data`: {facts.text_bytes:,} bytes of text in {facts.documents:,} "
+        f"documents and {facts.paragraphs:,} paragraphs, of which "
+        f"{facts.repeated_bytes / facts.text_bytes:.0%} repeat; "
+        f"`memory_budget` {MEMORY_BUDGET >> 20:,} MiB; medians of {ROUNDS} rounds. Every figure is of "
         "a whole process with its imports and its worker processes. On one core the process is pinned to it.",
         "\n".join(_stage_table(costs, cores, gigabytes)),
         *_datatrove(facts, costs, gigabytes),

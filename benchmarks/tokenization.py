@@ -7,7 +7,7 @@ are given an eighth of the files, and what is compared is time for a megabyte.
 Environment:
     MARIN_TOKENIZER: the tokenizer; GPT-2's own has 50,257 tokens, the quick start's about 5,000.
     BENCHMARK_MEGABYTES: size of the corpus, 1000 unless set.
-    DATATROVE_PYTHON: the Python of an environment with `datatrove[io,processing]`, whose requirements exclude ours;
+    BENCHMARK_DATATROVE_PYTHON: the Python of an environment with `datatrove[io,processing]`, whose requirements exclude ours;
         without it, datatrove is left out.
 """
 
@@ -82,7 +82,7 @@ def measure() -> str:
 
 def _results(whole: Path, sample: Path, tokenizer: Path) -> Results:
     cores = available_cores()
-    competitors = [name for name in NAMES if name != DATATROVE or os.environ.get("DATATROVE_PYTHON")]
+    competitors = [name for name in NAMES if name != DATATROVE or os.environ.get("BENCHMARK_DATATROVE_PYTHON")]
     # datatrove is measured for its processor time, which more processes do not lower.
     cases = [(name, count) for name in competitors for count in sorted({1, cores}) if name != DATATROVE or count == 1]
     rounds: dict[tuple[str, int], list[Measured]] = {case: [] for case in cases}
@@ -103,7 +103,7 @@ def _results(whole: Path, sample: Path, tokenizer: Path) -> Results:
 
 
 def _run(name: str, corpus: Path, tokenizer: Path, cores: int) -> Measured:
-    python = os.environ["DATATROVE_PYTHON"] if name == DATATROVE else sys.executable
+    python = os.environ["BENCHMARK_DATATROVE_PYTHON"] if name == DATATROVE else sys.executable
     output = corpus.parent / "output"
     arguments = [name, str(corpus), str(tokenizer), str(output), str(cores)]
     caps = {"POLARS_MAX_THREADS": "1"} if cores == 1 else {}

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 import dagster as dg
 from pydantic import Field
 
-from marin_assets.artifacts.stage_config import OPERATIONAL, StageConfig
+from marin_assets.artifacts.stage_config import INPUT_PATH, OPERATIONAL, StageConfig
 from marin_assets.gpt2.config import TrainingConfig
 from marin_assets.stages.attribute_filters import AttributeFilter
 from marin_assets.stages.consolidate import ConsolidateConfig
@@ -42,7 +42,7 @@ class NormalizedDocumentsSettings(NormalizeConfig, CachedAssetSettings):
 class DuplicateParagraphsSettings(ExactParagraphDedupConfig, CachedAssetSettings):
     """Settings of `duplicate_paragraphs`."""
 
-    dedup_against: Annotated[list[str], OPERATIONAL] = []  # noqa: RUF012 - Pydantic copies it
+    dedup_against: Annotated[list[str], INPUT_PATH] = []  # noqa: RUF012 - Pydantic copies it
     """Earlier `duplicate_paragraphs` whose paragraphs are removed as repeats: fingerprints of artifacts in this store,
     or folders of artifacts elsewhere (`path/duplicate_paragraphs/FINGERPRINT`, also `s3://…`). What they hold is part
     of the fingerprint, where they are is not."""

@@ -143,12 +143,11 @@ def exact_paragraph_dedup(
     indexes = open_indexes(earlier, unit=config.unit.value, min_paragraph_chars=config.min_paragraph_chars)
     entries = documents.files("part-*.parquet")
     paths = [documents.path(entry.name) for entry in entries]
-    workers = affordable_workers(
-        config.workers,
-        work_bytes=sum(entry.bytes for entry in entries),
-        memory_budget=config.memory_budget,
-        bytes_per_worker=_PART_MEMORY,
-    )
+    size = sum(entry.bytes for entry in entries)
+    limits = {"memory_budget": config.memory_budget, "bytes_per_worker": _PART_MEMORY}
+    workers = affordable_workers(config.workers, work_bytes=size, **limits)
+    # What follows the reading takes an eighth of its time, and workers are started anew for it.
+    later_workers = affordable_workers(config.workers, work_bytes=size // 8, **limits)
     scratch = out.scratch("exact_paragraph_dedup")
     records_per_worker = max(1, config.memory_budget // (workers * BYTES_PER_PARAGRAPH))
 
@@ -159,14 +158,14 @@ def exact_paragraph_dedup(
 
     count = max(1, -(-sum(run.count for run in runs) // records_per_worker)) if runs else 0
     decide = partial(_decide, runs=runs, buckets=count, config=config, scratch=scratch, earlier=indexes)
-    buckets = list(map_shards(decide, range(count), workers=workers))
+    buckets = list(map_shards(decide, range(count), workers=later_workers))
 
     write = partial(_write_part, buckets=tuple(bucket.repeats for bucket in buckets))
     targets = [
         _Target(path, out.path(entry.name), index, part.runs)
         for index, (entry, path, part) in enumerate(zip(entries, paths, parts, strict=True))
     ]
-    written = list(map_shards(write, targets, workers=workers))
+    written = list(map_shards(write, targets, workers=later_workers))
     for entry, part in zip(entries, parts, strict=True):
         out.add(entry.name, rows=part.rows)
 
