@@ -7,7 +7,8 @@ are given an eighth of the files, and what is compared is time for a megabyte.
 Environment:
     MARIN_TOKENIZER: the tokenizer; GPT-2's own has 50,257 tokens, the quick start's about 5,000.
     BENCHMARK_MEGABYTES: size of the corpus, 1000 unless set.
-    BENCHMARK_DATATROVE_PYTHON: the Python of an environment with `datatrove[io,processing]`, whose requirements exclude ours;
+    BENCHMARK_DATATROVE_PYTHON: the Python of an environment with `datatrove[io,processing]`; its requirements exclude
+        ours;
         without it, datatrove is left out.
 """
 
