@@ -1,6 +1,6 @@
 """Training in processes of its own, which report to the run through Dagster Pipes.
 
-Belongs here: Dagster's side. The other side is `gpt2.launched`; how the processes start is `gpt2.launcher`'s.
+Belongs here: Dagster's side. The other side is `training_rank`; how the processes start is `gpt2.launcher`'s.
 """
 
 import logging

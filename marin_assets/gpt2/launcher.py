@@ -49,7 +49,7 @@ class Launch:
         if self.nnodes > 1:
             meeting = ["--rdzv-backend", "static", "--rdzv-endpoint", self.rendezvous]
             meeting += ["--nnodes", str(self.nnodes), "--node-rank", str(node)]
-        return [*meeting, "--nproc-per-node", str(self.processes), "-m", "marin_assets.gpt2.launched", str(job)]
+        return [*meeting, "--nproc-per-node", str(self.processes), "-m", "marin_assets.training_rank", str(job)]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""One rank of a launched training run: `torchrun … -m marin_assets.gpt2.launched DIRECTORY`.
+"""One rank of a launched training run: `torchrun … -m marin_assets.training_rank DIRECTORY`.
 
-Belongs here: reading the job, training, and telling Dagster about it through its Pipes. This is the one module here
-that knows of them; it does not import Dagster itself.
+Belongs here: reading the job, training, and telling Dagster about it through its Pipes. Does not: importing Dagster
+itself, which would cost every rank a second.
 """
 
 import dataclasses
