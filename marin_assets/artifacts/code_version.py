@@ -31,7 +31,8 @@ _NEUTRAL_MODULES = (
     f"{PACKAGE}.gpt2.throughput",
 )
 # gigatoken encodes only where its ids are those of `tokenizers`, which counts: whether it is installed decides time.
-_NEUTRAL_LIBRARIES = frozenset({"pydantic", "gigatoken"})
+# huggingface_hub brings a tokenizer's file, whose digest counts.
+_NEUTRAL_LIBRARIES = frozenset({"pydantic", "gigatoken", "huggingface_hub"})
 
 
 @dataclass(frozen=True)
