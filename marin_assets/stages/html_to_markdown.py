@@ -251,7 +251,7 @@ def _pages(shard: _Shard) -> Iterator[Page]:
 def _extract(page: Page, guard: Guard[PageRequest, Extraction], config: HtmlToMarkdownConfig) -> Extraction:
     if page.failure is not None:
         return Extraction(Status.error, error=page.failure)
-    request = PageRequest(page.html, page.url, config)
+    request = PageRequest(page.html, page.url, config, page.charset)
     outcome = guard(request)
     if isinstance(outcome, Returned):
         return outcome.value

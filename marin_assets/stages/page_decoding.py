@@ -88,11 +88,15 @@ class Refused:
     reason: str | None
 
 
-def decode_page(page: bytes | str, max_page_bytes: int) -> str | Refused:
+def decode_page(page: bytes | str, max_page_bytes: int, charset: str | None = None) -> str | Refused:
     """A page's HTML, of characters that a tree can hold, or why it is refused.
 
     Bytes that the page's encoding does not have become U+FFFD; none are an error. Control characters are left out,
     or become spaces where they separate words.
+
+    Args:
+        charset: the encoding that HTTP declared, which goes before the page's own declaration, but not before its
+            byte order mark.
     """
     size = len(page) if isinstance(page, bytes) or page.isascii() else len(page.encode("utf-8", "surrogatepass"))
     if size > max_page_bytes:
@@ -103,7 +107,7 @@ def decode_page(page: bytes | str, max_page_bytes: int) -> str | Refused:
         kind = _kind(page)
         if kind is not None:
             return Refused(Refusal.not_html, f"the page is {kind}")
-        page = _decode(page)
+        page = _decode(page, charset)
     text = _NUMERIC_REFERENCE.sub(_valid_reference, _without_control_characters(page).removeprefix("\ufeff"))
     if not text or text.isspace():
         return Refused(Refusal.empty, None)
@@ -145,14 +149,14 @@ def _kind(page: bytes) -> str | None:
     return next((kind for magic, kind in _MAGIC.items() if page.startswith(magic) or start.startswith(magic)), None)
 
 
-def _decode(page: bytes) -> str:
+def _decode(page: bytes, charset: str | None) -> str:
     for mark, encoding in _BYTE_ORDER_MARKS.items():
         if page.startswith(mark):
             return page[len(mark) :].decode(encoding, "replace")
     wide = _encoding_by_zeros(page)
     if wide is not None:
         return page.decode(wide, "replace")
-    declared = _declared_encoding(page, _PRESCAN_BYTES)
+    declared = _codec_of_label(charset) or _declared_encoding(page, _PRESCAN_BYTES)
     utf8 = _decode_utf8(page)
     # Bytes above ASCII that are valid UTF-8 are hardly ever anything else, whatever the page declares.
     if utf8 is not None and (declared is None or not utf8.isascii()):
@@ -192,12 +196,14 @@ def _encoding_by_zeros(page: bytes) -> str | None:
 
 def _declared_encoding(page: bytes, within: int) -> str | None:
     """The encoding that the page names in its first bytes, by the WHATWG's table of labels; None for other names."""
+    declaration = _DECLARED.search(page, 0, within)
+    return None if declaration is None else _codec_of_label(declaration[1].decode("ascii", "replace"))
+
+
+def _codec_of_label(label: str | None) -> str | None:
     from resiliparse.parse.encoding import map_encoding_to_html5
 
-    declaration = _DECLARED.search(page, 0, within)
-    if declaration is None:
-        return None
-    return _python_codec(map_encoding_to_html5(declaration[1].decode("ascii", "replace"), fallback_utf8=False))
+    return None if label is None else _python_codec(map_encoding_to_html5(label, fallback_utf8=False))
 
 
 def _detected_encoding(page: bytes) -> str:

@@ -49,6 +49,8 @@ class PageRequest:
     html: bytes | str
     url: str | None
     config: HtmlToMarkdownConfig
+    charset: str | None = None
+    """The encoding of `html` by HTTP."""
     cheaper: bool = False
     """Take the next cheaper method than the settings' one."""
 
@@ -67,7 +69,7 @@ class Extraction:
 def extract_page(request: PageRequest) -> Extraction:
     """The main content of a page as Markdown, or why there is none."""
     config, url = request.config, request.url
-    html = decode_page(request.html, config.max_page_bytes)
+    html = decode_page(request.html, config.max_page_bytes, request.charset)
     if isinstance(html, Refused):
         return Extraction(Status(html.refusal.value), error=html.reason)
     page = bound_markup(html)

@@ -10,6 +10,7 @@ import base64
 import json
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
@@ -19,7 +20,9 @@ import xxhash
 
 from marin_assets.stages.page_slices import PageSlice
 from marin_assets.stages.page_streams import BLOCK_BYTES, DAMAGE, decompressed, lines
-from marin_assets.stages.raw_html import PageFile, format_of
+from marin_assets.stages.raw_html import FORMATS, PageFile, format_of
+from marin_assets.stages.warc_records import WarcDamageError, html_records
+from marin_assets.stages.zip_members import ZIP_DAMAGE, Member, members
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,6 +32,7 @@ TEXT_COLUMNS = ("text", "html", "html_bytes")
 _FRAME_BYTES = 8 << 20
 _JSON_OVERHEAD = 6
 """A character may take six bytes in JSON, as `\\u00e9`."""
+_HTML_SUFFIXES = frozenset(suffix for suffix, page_format in FORMATS.items() if page_format == "html")
 _DEEPEST = 100
 """Far below what Python's recursion limit allows, so that no record depends on where it is read."""
 
@@ -49,6 +53,8 @@ class Page:
     """JSON object of all other fields of its record, keys sorted."""
     html: bytes | str = b""
     failure: str | None = None
+    charset: str | None = None
+    """The encoding of `html` by the HTTP headers that came with it."""
 
 
 def read_pages(piece: PageSlice, *, text_column: str = "", max_page_bytes: int) -> Iterator[Page]:
@@ -127,20 +133,28 @@ def _read_parquet(piece: PageSlice, compression: str | None, options: _Options) 
     import polars as pl
 
     record = piece.first_record
-    with tempfile.TemporaryDirectory() as folder:
-        path = piece.file.path
-        try:
-            if compression is not None:
-                path = Path(folder) / "pages.parquet"
-                with decompressed(piece.file.path, compression) as stream, path.open("wb") as target:
-                    while block := stream.read(BLOCK_BYTES):
-                        target.write(block)
+    try:
+        with _seekable(piece.file.path, compression) as path:
             for frame in _frames(path, piece):
                 for fields in frame.iter_rows(named=True):
                     yield _page_of_record(fields, None, piece.file, record, options)
                     record += 1
-        except (*DAMAGE, pl.exceptions.PolarsError) as error:
-            yield _damaged(piece.file, record, error)
+    except (*DAMAGE, pl.exceptions.PolarsError) as error:
+        yield _damaged(piece.file, record, error)
+
+
+@contextmanager
+def _seekable(path: Path, compression: str | None) -> Iterator[Path]:
+    """The file, decompressed whole for formats that are read from their end."""
+    if compression is None:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        whole = Path(folder) / "pages"
+        with decompressed(path, compression) as stream, whole.open("wb") as target:
+            while block := stream.read(BLOCK_BYTES):
+                target.write(block)
+        yield whole
 
 
 def _frames(path: Path, piece: PageSlice) -> Iterator[pl.DataFrame]:
@@ -155,10 +169,56 @@ def _frames(path: Path, piece: PageSlice) -> Iterator[pl.DataFrame]:
     return iter(wanted.collect_batches(chunk_size=step))
 
 
+def _read_zip(piece: PageSlice, compression: str | None, options: _Options) -> Iterator[Page]:
+    file, record = piece.file, piece.first_record
+    try:
+        with _seekable(file.path, compression) as path:
+            for member in members(path, _HTML_SUFFIXES, options.max_page_bytes, piece.start, piece.end):
+                yield from _pages_of_member(member, file)
+                record = member.record + 1
+    except ZIP_DAMAGE as error:
+        yield _damaged(file, record, error)
+
+
+def _pages_of_member(member: Member, file: PageFile) -> Iterator[Page]:
+    metadata = json.dumps({"member": _whole(member.name)}, ensure_ascii=False)
+    name, record = file.printable_name, member.record
+    if member.html or member.failure is None:
+        identity = xxhash.xxh3_128_hexdigest(member.html)
+        yield Page(name, record, identity, metadata=metadata, html=member.html)
+    if member.failure is not None:
+        identity = xxhash.xxh3_128_hexdigest(f"{file.digest} is damaged at {record}".encode())
+        yield Page(name, record, identity, metadata=metadata, failure=_whole(member.failure))
+
+
+def _read_warc(piece: PageSlice, compression: str | None, options: _Options) -> Iterator[Page]:
+    file = piece.file
+    try:
+        with decompressed(file.path, compression, piece.start, piece.end) as stream:
+            for found in html_records(stream, piece.first_record, options.max_page_bytes):
+                yield Page(
+                    file.printable_name,
+                    found.record,
+                    _whole(found.id)
+                    or xxhash.xxh3_128_hexdigest(found.html or f"{file.digest} {found.record}".encode()),
+                    _whole(found.url),
+                    metadata=cast("str", _whole(json.dumps(found.metadata, sort_keys=True, ensure_ascii=False))),
+                    html=found.html,
+                    failure=found.failure,
+                    charset=found.charset,
+                )
+    except WarcDamageError as error:
+        yield _damaged(file, error.record, error)
+    except DAMAGE as error:
+        yield _damaged(file, piece.first_record, error)
+
+
 _READERS: dict[str, Callable[[PageSlice, str | None, _Options], Iterator[Page]]] = {
     "html": _read_html,
     "jsonl": _read_jsonl,
     "parquet": _read_parquet,
+    "zip": _read_zip,
+    "warc": _read_warc,
 }
 
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from marin_assets.stages.page_streams import DAMAGE, decompressed, lines
 from marin_assets.stages.raw_html import PageFile, format_of
+from marin_assets.stages.zip_members import ZIP_DAMAGE, member_sizes
 
 
 @dataclass(frozen=True)
@@ -19,9 +20,9 @@ class PageSlice:
 
     file: PageFile
     start: int = 0
-    """First byte of JSONL, first row of Parquet."""
+    """First byte of JSONL and WARC, first row of Parquet, first member of a zip archive."""
     end: int | None = None
-    """The byte or row after the last one; None for the file's end."""
+    """What comes after the last one, counted likewise; None for the file's end."""
     first_record: int = 0
     """Place in the file of the first record."""
 
@@ -29,7 +30,8 @@ class PageSlice:
 def slices_of(file: PageFile, parts: int) -> list[PageSlice]:
     """Cut a file into at most so many slices of about one size. One that can't be cut, or read, is one slice.
 
-    JSONL is cut at the first line that begins in each part, Parquet anywhere between rows. A compressed file can't
+    JSONL is cut at the first line that begins in each part, Parquet anywhere between rows, zip
+    archives between members, WARC between records. A compressed file can't
     be cut, since its middle can't be read without its beginning.
     """
     page_format, compression = format_of(file.name) or ("", None)
@@ -67,4 +69,40 @@ def _cut_parquet(file: PageFile, parts: int) -> list[PageSlice]:
     return [PageSlice(file, start, end, start) for start, end in pairwise(cuts)] or [PageSlice(file)]
 
 
-_CUTS: dict[str, Callable[[PageFile, int], list[PageSlice]]] = {"jsonl": _cut_jsonl, "parquet": _cut_parquet}
+def _cut_zip(file: PageFile, parts: int) -> list[PageSlice]:
+    try:
+        sizes = member_sizes(file.path)
+    except ZIP_DAMAGE:
+        return [PageSlice(file)]
+    starts = [0]
+    position, whole = 0, sum(sizes)
+    for member, size in enumerate(sizes):
+        if position >= whole * len(starts) / parts and member > starts[-1]:
+            starts.append(member)
+        position += size
+    ends = [*starts[1:], None]
+    return [PageSlice(file, start, end, start) for start, end in zip(starts, ends, strict=True)]
+
+
+def _cut_warc(file: PageFile, parts: int) -> list[PageSlice]:
+    """Reads the file once, as JSONL is."""
+    from fastwarc.warc import ArchiveIterator
+
+    starts = [(0, 0)]
+    try:
+        with file.path.open("rb") as stream:
+            for record, header in enumerate(ArchiveIterator(stream, parse_http=False, stream_detect=False)):
+                if header.stream_pos >= file.bytes * len(starts) / parts:
+                    starts.append((header.stream_pos, record))
+    except DAMAGE:
+        return [PageSlice(file)]
+    ends = [*(start for start, _ in starts[1:]), None]
+    return [PageSlice(file, start, end, record) for (start, record), end in zip(starts, ends, strict=True)]
+
+
+_CUTS: dict[str, Callable[[PageFile, int], list[PageSlice]]] = {
+    "jsonl": _cut_jsonl,
+    "parquet": _cut_parquet,
+    "zip": _cut_zip,
+    "warc": _cut_warc,
+}

@@ -25,6 +25,8 @@ FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
+    ".zip": "zip",
+    ".warc": "warc",
 }
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 

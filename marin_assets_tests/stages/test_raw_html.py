@@ -81,5 +81,7 @@ def test_formats_are_told_by_suffixes() -> None:
     assert format_of("a.html") == ("html", None)
     assert format_of("a.b.JSONL.GZ") == ("jsonl", "gzip")
     assert format_of("a.parquet.zst") == ("parquet", "zstd")
+    assert format_of("a.warc.gz") == ("warc", "gzip")
+    assert format_of("a.ZIP") == ("zip", None)
     assert format_of("a.gz") is None
     assert format_of("html") is None
