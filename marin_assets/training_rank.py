@@ -15,6 +15,7 @@ from pathlib import Path
 import dagster_pipes
 
 from marin_assets.artifacts.artifact_writer import ArtifactWriter
+from marin_assets.artifacts.code_version import code_version
 from marin_assets.child_process import die_with
 from marin_assets.errors import MarinAssetsError
 from marin_assets.gpt2.job import Job, write_failure, write_result
@@ -32,6 +33,9 @@ def main(directory: Path) -> None:
     out = ArtifactWriter(job.out, recipe=job.recipe)
     with _reporting(ranks, job) as on_metrics:
         try:
+            if job.recipe is not None:
+                # A rank imports the code anew, which may have been edited since the run began.
+                code_version("marin_assets.gpt2.trainer").load(expected=job.recipe.code_version)
             stats = train(job.token_cache(), job.config, job.machine, out, on_metrics)
         except MarinAssetsError as error:
             write_failure(directory, ranks.rank, error)

@@ -112,3 +112,27 @@ def test_a_run_that_is_terminated_saves_and_the_next_goes_on(project: Project, p
         log, _ = process.communicate(timeout=120)
     assert "going on from " in log
     assert not psutil.wait_procs(children, timeout=10)[1], "processes outlived the run that started them"
+
+
+EDITS_THE_MODEL_FIRST = """
+_first = train_in_processes
+
+
+def train_in_processes(*args, **more):
+    from marin_assets.gpt2 import model
+
+    with open(model.__file__, "a") as code:
+        code.write("EDITED_AFTER_THE_RUN_HAD_BEGUN = True\\n")
+    return _first(*args, **more)
+"""
+
+
+def test_processes_refuse_code_that_was_edited_since_the_run_began(tmp_path: Path) -> None:
+    project = copy_project(tmp_path)
+    project.append("marin_assets.training_processes", EDITS_THE_MODEL_FIRST)
+
+    code, log = run(project, 2)
+
+    assert code != 0
+    assert "edited after the run had begun" in log
+    assert not (project.store / "gpt2_model" / "latest.json").exists()
