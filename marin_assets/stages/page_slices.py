@@ -30,13 +30,13 @@ class PageSlice:
 def slices_of(file: PageFile, parts: int) -> list[PageSlice]:
     """Cut a file into at most so many slices of about one size. One that can't be cut, or read, is one slice.
 
-    JSONL is cut at the first line that begins in each part, Parquet anywhere between rows, zip
-    archives between members, WARC between records. A compressed file can't
-    be cut, since its middle can't be read without its beginning.
+    JSONL is cut at the first line that begins in each part, Parquet anywhere between rows, a zip archive between
+    members. WARC is cut between records, also where each is compressed by itself, as crawlers do. No other compressed
+    file can be cut, since its middle can't be read without its beginning.
     """
     page_format, compression = format_of(file.name) or ("", None)
     cut = _CUTS.get(page_format)
-    if parts < 2 or compression is not None or cut is None:
+    if parts < 2 or cut is None or (compression is not None and page_format != "warc"):
         return [PageSlice(file)]
     return cut(file, parts)
 
@@ -91,13 +91,27 @@ def _cut_warc(file: PageFile, parts: int) -> list[PageSlice]:
     starts = [(0, 0)]
     try:
         with file.path.open("rb") as stream:
-            for record, header in enumerate(ArchiveIterator(stream, parse_http=False, stream_detect=False)):
-                if header.stream_pos >= file.bytes * len(starts) / parts:
-                    starts.append((header.stream_pos, record))
+            for number, record in enumerate(ArchiveIterator(stream, parse_http=False)):
+                position = record.stream_pos
+                if position >= file.bytes * len(starts) / parts and _begins(file, position, record.record_id):
+                    starts.append((position, number))
     except DAMAGE:
         return [PageSlice(file)]
     ends = [*(start for start, _ in starts[1:]), None]
     return [PageSlice(file, start, end, record) for (start, record), end in zip(starts, ends, strict=True)]
+
+
+def _begins(file: PageFile, position: int, record_id: str | None) -> bool:
+    """Whether a record can be read from there: not when it is compressed together with those before it."""
+    from fastwarc.warc import ArchiveIterator
+
+    try:
+        with file.path.open("rb") as stream:
+            stream.seek(position)
+            first = next(ArchiveIterator(stream, parse_http=False), None)
+    except DAMAGE:
+        return False
+    return first is not None and record_id is not None and first.record_id == record_id
 
 
 _CUTS: dict[str, Callable[[PageFile, int], list[PageSlice]]] = {

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
     from fastwarc.stream_io import ZstdReader
@@ -34,17 +34,19 @@ def decompressed(path: Path, compression: str | None, start: int = 0, end: int |
 
     Args:
         compression: `gzip`, `zstd` or None.
-        start: first byte to read; with `end`, the byte after the last. Only for files that are not compressed.
+        start: first byte of the file to read; with `end`, the byte after the last. A compressed file must have a
+            compressed stream of its own there.
     """
     with path.open("rb") as raw:
+        raw.seek(start)
+        part = raw if end is None else cast("BinaryIO", _Range(raw, end))
         if compression == "gzip":
-            with gzip.GzipFile(fileobj=raw) as stream:
+            with gzip.GzipFile(fileobj=part, mode="rb") as stream:
                 yield _AsAvailable(stream)
         elif compression == "zstd":
-            yield _Zstd(raw)
+            yield _Zstd(part, start)
         else:
-            raw.seek(start)
-            yield raw if end is None else _Range(raw, end)
+            yield part
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,9 @@ class _AsAvailable:
 class _Zstd:
     """fastwarc's reader, which loses what it has decoded when it meets damage before it has the bytes asked for."""
 
-    def __init__(self, raw: BinaryIO) -> None:
+    def __init__(self, raw: BinaryIO, start: int) -> None:
         self._raw = raw
+        self._start = start
         self._reader = self._open()
         self._given = 0
         self._damage: OSError | None = None
@@ -93,7 +96,7 @@ class _Zstd:
     def _open(self) -> ZstdReader:
         from fastwarc.stream_io import ZstdReader
 
-        self._raw.seek(0)
+        self._raw.seek(self._start)
         return ZstdReader(self._raw)
 
 
@@ -104,6 +107,12 @@ class _Range:
 
     def read(self, size: int, /) -> bytes:
         return self.stream.read(max(0, min(size, self.end - self.stream.tell())))
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        return self.stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self.stream.tell()
 
 
 class Line(NamedTuple):

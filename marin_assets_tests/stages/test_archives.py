@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import random
 import shutil
 import zipfile
 import zlib
@@ -288,19 +289,28 @@ def test_a_byte_order_mark_goes_before_the_encoding_of_http() -> None:
 
 
 @pytest.mark.parametrize("parts", [2, 3, 50])
-@pytest.mark.parametrize("name", ["a.zip", "a.warc"])
+@pytest.mark.parametrize("name", ["a.zip", "a.warc", "a.warc.gz", "a.warc.zst"])
 def test_slices_of_an_archive_give_what_the_whole_gives(tmp_path: Path, name: str, parts: int) -> None:
     path = tmp_path / name
     bodies = [_BODY * (1 + number % 4) for number in range(20)]
     if name == "a.zip":
         whole = _pages(path, _zip({f"{number}.html": body for number, body in enumerate(bodies)}))
     else:
-        whole = _pages(path, b"".join(_record(number, body) for number, body in enumerate(bodies)))
+        compress = _COMPRESS.get(path.suffix, bytes)
+        whole = _pages(path, b"".join(compress(_record(number, body)) for number, body in enumerate(bodies)))
     assert [page.html for page in whole] == bodies
     (file,) = raw_html(path).files
     slices = slices_of(file, parts)
     assert 1 < len(slices) <= parts
     assert [page for piece in slices for page in read_pages(piece, max_page_bytes=_LARGE)] == whole
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
+def test_a_warc_that_is_compressed_as_a_whole_is_cut_nowhere(tmp_path: Path, suffix: str) -> None:
+    records = b"".join(_record(number, random.Random(number).randbytes(9000)) for number in range(30))
+    _pages(path := tmp_path / f"a.warc{suffix}", _COMPRESS[suffix](records))
+    (file,) = raw_html(path).files
+    assert slices_of(file, 5) == [PageSlice(file)]
 
 
 @pytest.mark.parametrize("name", ["a.zip", "a.warc"])
