@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from marin_assets.artifacts.durability import sync
 from marin_assets.artifacts.file_digest import file_digest
 from marin_assets.artifacts.manifest import MANIFEST_NAME, FileEntry, Manifest
 from marin_assets.errors import DamagedArtifactError, LeaseLostError, StorageError
@@ -125,13 +126,13 @@ class LocalStorage:
         _drop_all_but({entry.name for entry in manifest.files}, staging)
         with _explained(target):
             for entry in manifest.files:
-                _sync(staging / entry.name)
+                sync(staging / entry.name)
             for folder in [path for path in staging.rglob("*") if path.is_dir()]:
-                _sync(folder)
+                sync(folder)
             _write_durably(staging / MANIFEST_NAME, manifest.model_dump_json(indent=2).encode())
             replaced = self._set_aside(directory)
             staging.rename(target)
-            _sync(target.parent)
+            sync(target.parent)
         if replaced is not None:
             shutil.rmtree(replaced)
 
@@ -258,15 +259,7 @@ def _write_durably(path: Path, data: bytes) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     beside.replace(path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync(path.parent)
 
 
 def _drop_all_but(names: set[str], folder: Path) -> None:

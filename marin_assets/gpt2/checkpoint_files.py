@@ -4,7 +4,6 @@ Belongs here: files, digests, renames. Does not: which checkpoints there are, or
 """
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from pydantic import JsonValue
 from safetensors.torch import save_file
 from torch import Tensor
 
+from marin_assets.artifacts.durability import sync
 from marin_assets.artifacts.file_digest import file_digest
 
 COMPLETE = "complete.json"
@@ -32,11 +32,11 @@ def write_directory(destination: Path, tensors: Mapping[str, dict[str, Tensor]],
     _write_json(partial / "state.json", state)
     _write_json(partial / COMPLETE, {"files": _listing(partial)})
     for path in [*partial.iterdir(), partial]:
-        _fsync(path)
+        sync(path)
     if destination.exists():
         shutil.rmtree(destination)
     partial.rename(destination)
-    _fsync(destination.parent)
+    sync(destination.parent)
 
 
 def damage(directory: Path) -> str | None:
@@ -65,11 +65,3 @@ def _listing(directory: Path) -> dict[str, JsonValue]:
 
 def _write_json(path: Path, value: dict[str, JsonValue]) -> None:
     path.write_text(json.dumps(value, indent=1, sort_keys=True) + "\n")
-
-
-def _fsync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
